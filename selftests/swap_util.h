@@ -10,10 +10,7 @@
  * ASSERT ends a test without its teardown on older harnesses, swap_setup() of
  * the next test and the exit of the program do so as well.
  *
- * A test program looks like this:
- *
- *	#include "kselftest_harness.h"
- *	#include "swap_util.h"
+ * A test program includes kselftest_harness.h and this file and looks like:
  *
  *	FIXTURE(swpout_example) {
  *		struct swap_area area;
@@ -52,7 +49,7 @@
 #endif
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
+#include <linux/types.h>
 #include <sys/types.h>
 
 /* A limit per test that an emulated guest with KASAN keeps with ease. */
@@ -129,8 +126,8 @@ int area_off(struct swap_area *a);
 
 /* The steps of area_on() and area_off(), for tests that need them alone. */
 int area_prepare(struct swap_area *a, enum area_kind kind, size_t bytes);
-int area_write_header(struct swap_area *a, uint32_t last_page,
-		      const uint32_t *bad, uint32_t nr_bad);
+int area_write_header(struct swap_area *a, unsigned int last_page,
+		      const unsigned int *bad, unsigned int nr_bad);
 int area_swapon(struct swap_area *a, int prio);
 /* Also with SWAP_FLAG_DISCARD and the like in @flags. */
 int area_swapon_flags(struct swap_area *a, int prio, int flags);
@@ -156,10 +153,10 @@ int swap_settle(void);
  * small_alloc() does the same with base pages (MADV_NOHUGEPAGE).
  */
 void *thp_map(size_t nr);
-void *thp_alloc(size_t nr, uint64_t seed);
+void *thp_alloc(size_t nr, __u64 seed);
 void thp_free(void *p, size_t nr);
 void *small_map(size_t nr_pages);
-void *small_alloc(size_t nr_pages, uint64_t seed);
+void *small_alloc(size_t nr_pages, __u64 seed);
 void small_free(void *p, size_t nr_pages);
 
 /*
@@ -169,15 +166,15 @@ void small_free(void *p, size_t nr_pages);
  * true if it is right; check_pages() gives the index of the first wrong page
  * or -1, and prints what it saw and wanted.
  */
-void fill_page(void *page, uint64_t seed, size_t index);
-bool check_page(const void *page, uint64_t seed, size_t index);
-void fill_pages(void *p, size_t nr_pages, uint64_t seed);
-long check_pages(const void *p, size_t nr_pages, uint64_t seed);
+void fill_page(void *page, __u64 seed, size_t index);
+bool check_page(const void *page, __u64 seed, size_t index);
+void fill_pages(void *p, size_t nr_pages, __u64 seed);
+long check_pages(const void *p, size_t nr_pages, __u64 seed);
 /* The same for a part: page @first is at @p. */
-void fill_range(void *p, size_t first, size_t nr_pages, uint64_t seed);
-long check_range(const void *p, size_t first, size_t nr_pages, uint64_t seed);
+void fill_range(void *p, size_t first, size_t nr_pages, __u64 seed);
+long check_range(const void *p, size_t first, size_t nr_pages, __u64 seed);
 /* What is wrong with that page, as text in a static buffer. */
-const char *page_wrong(const void *page, uint64_t seed, size_t index);
+const char *page_wrong(const void *page, __u64 seed, size_t index);
 
 /*
  * MADV_PAGEOUT until pagemap shows a swap entry for every page, within
@@ -198,45 +195,45 @@ size_t count_present(const void *p, size_t len);
 long swap_cached_pages(void);
 
 /* /proc/self/pagemap. */
-uint64_t pagemap_get(const void *addr);
+__u64 pagemap_get(const void *addr);
 /* @nr entries from @addr on into @e: 0, or -1 with errno. */
-int pagemap_read(const void *addr, uint64_t *e, size_t nr);
-static inline bool entry_is_present(uint64_t e)
+int pagemap_read(const void *addr, __u64 *e, size_t nr);
+static inline bool entry_is_present(__u64 e)
 {
 	return e >> 63 & 1;
 }
 
-static inline bool entry_is_swap(uint64_t e)
+static inline bool entry_is_swap(__u64 e)
 {
 	return !entry_is_present(e) && (e >> 62 & 1);
 }
 
-static inline bool entry_is_exclusive(uint64_t e)
+static inline bool entry_is_exclusive(__u64 e)
 {
 	return e >> 56 & 1;
 }
 
-static inline bool entry_soft_dirty(uint64_t e)
+static inline bool entry_soft_dirty(__u64 e)
 {
 	return e >> 55 & 1;
 }
 
-static inline bool entry_uffd_wp(uint64_t e)
+static inline bool entry_uffd_wp(__u64 e)
 {
 	return e >> 57 & 1;
 }
 
-static inline int entry_type(uint64_t e)
+static inline int entry_type(__u64 e)
 {
 	return e & 0x1f;
 }
 
-static inline uint64_t entry_offset(uint64_t e)
+static inline __u64 entry_offset(__u64 e)
 {
 	return (e & ((1ULL << 55) - 1)) >> 5;
 }
 
-static inline uint64_t entry_pfn(uint64_t e)
+static inline __u64 entry_pfn(__u64 e)
 {
 	return e & ((1ULL << 55) - 1);
 }
@@ -285,7 +282,7 @@ int read_long(const char *path, long *value);
  * again, with short pauses.
  */
 bool wait_for(bool (*cond)(void *arg), void *arg, long ms);
-uint64_t now_ms(void);
+__u64 now_ms(void);
 
 /* fork() of a child that does not outlive the test. */
 pid_t fork_child(void);
@@ -297,6 +294,6 @@ int pin_cpu(void);
 int unpin_cpu(void);
 
 /* A small random number generator, so that runs repeat by their seed. */
-uint64_t rnd(uint64_t *state);
+__u64 rnd(__u64 *state);
 
 #endif /* SWAP_UTIL_H */
