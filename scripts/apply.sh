@@ -184,12 +184,26 @@ try_scratch()
 		refuse_conflict "$(sed -n 's/^Applying patch \(patches\/\)\?//p' "$SCRATCH/log" | tail -n 1)" "$SCRATCH/log"
 }
 
+# new_folders: the folders that the queue will make, outer ones first. quilt pop leaves them behind.
+new_folders()
+{
+	local f
+
+	touched "$SCRATCH/tree/patches/"*.patch | while IFS= read -r f; do
+		while f=$(dirname "$f"); [ ! -e "$KDIR/$f" ]; do echo "folder $f"; done
+	done | sort -u
+}
+
 # plain_back: pop what is applied and remove our folders.
 plain_back()
 {
+	local folders
+
+	folders=$(sed -n 's/^folder //p' "$KDIR/$RECORD" | sort -r)
 	if [ -s "$KDIR/.pc/applied-patches" ]; then
 		(cd "$KDIR" && kquilt pop -a -f) >"$SCRATCH/pop.log" 2>&1 || return 1
 	fi
+	[ -z "$folders" ] || (cd "$KDIR" && xargs -d '\n' rmdir 2>/dev/null <<<"$folders" || true)
 	rm -rf "$KDIR/.pc" "$KDIR/patches"
 }
 
@@ -216,11 +230,13 @@ plain_apply()
 	try_scratch
 	mkdir "$KDIR/.pc"
 	trap 'plain_undo "interrupted"' INT TERM HUP
-	printf 'tree %s\nunfinished\n' "$TREE" >"$KDIR/$RECORD" || plain_undo "no space"
+	# Our record has to be there first, so .pc is made here, in the form that quilt makes it.
+	{ echo unfinished && new_folders; } >"$KDIR/$RECORD" && echo 2 >"$KDIR/.pc/.version" &&
+		echo patches >"$KDIR/.pc/.quilt_patches" && echo series >"$KDIR/.pc/.quilt_series" || plain_undo "no space"
 	stage_patches "$KDIR" 2>"$SCRATCH/log" || plain_undo "cannot write patches ($(tail -n 1 "$SCRATCH/log"))"
 	(cd "$KDIR" && kquilt push -a) >"$SCRATCH/log" 2>&1 || plain_undo "quilt push failed ($(tail -n 1 "$SCRATCH/log"))"
 	{
-		echo "tree $TREE"
+		sed 1d "$KDIR/$RECORD"
 		(cd "$KDIR" && { find patches -type f; touched patches/*.patch; echo .pc/applied-patches; } |
 			while IFS= read -r f; do [ ! -f "$f" ] || sha256sum "$f"; done)
 	} >"$SCRATCH/record"
@@ -236,15 +252,15 @@ plain_unapply()
 	[ -e "$KDIR/$RECORD" ] || die "the queue is not on KDIR=$KDIR: there is nothing to take off"
 	# An interrupted apply is taken off whatever it left; a whole one only if the user changed nothing since.
 	if ! grep -q '^unfinished' "$KDIR/$RECORD"; then
-		bad=$(cd "$KDIR" && sed 1d $RECORD | sha256sum -c --quiet 2>/dev/null | sed -n '1s/: FAILED.*//p' || true)
+		bad=$(cd "$KDIR" && grep -v '^folder ' $RECORD | sha256sum -c --quiet 2>/dev/null | sed -n '1s/: FAILED.*//p' || true)
 		[ -z "$bad" ] || die "$bad in KDIR=$KDIR was changed after 'make apply': save your change (quilt diff) and take it back first; nothing was changed"
-		bad=$(cd "$KDIR" && find patches ! -type d | grep -vxFf <(sed '1d; s/^[0-9a-f]*  //' $RECORD) | head -n 1 || true)
+		bad=$(cd "$KDIR" && find patches ! -type d | grep -vxFf <(sed 's/^[0-9a-f]*  //' $RECORD) | head -n 1 || true)
 		[ -z "$bad" ] || die "$bad in KDIR=$KDIR is yours: move it away first; nothing was changed"
 	fi
 	need quilt quilt
 	trap '' INT TERM HUP
 	# From here on it may be finished by a second call, whatever happens.
-	sed -i '1a unfinished' "$KDIR/$RECORD"
+	echo unfinished >>"$KDIR/$RECORD"
 	plain_back || die "quilt pop failed in KDIR=$KDIR ($(tail -n 1 "$SCRATCH/pop.log")): run 'make unapply' again"
 	echo "unapply: the queue is off, $KDIR is as before"
 }
