@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,17 +65,6 @@ struct shared {
 static struct shared *shared;
 static pid_t main_pid;
 static cpu_set_t all_cpus;
-
-static void __attribute__((format(printf, 1, 2))) note(const char *fmt, ...)
-{
-	va_list ap;
-
-	fputs("# ", stderr);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-}
 
 /* Files */
 
@@ -431,8 +419,9 @@ int swap_setup(void)
 		{ THP_DIR "khugepaged/scan_sleep_millisecs", "3600000" },
 		{ "/proc/sys/vm/page-cluster", "0" },
 		{ "/sys/module/zswap/parameters/enabled", "N" },
+		{ NULL, NULL },
 	};
-	size_t i;
+	int i;
 
 	if (shared->nr) {
 		note("cleanup after the test before this one");
@@ -441,7 +430,7 @@ int swap_setup(void)
 	if (swap_is_on())
 		return -1;
 	shared->types = 0;
-	for (i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+	for (i = 0; settings[i][0]; i++) {
 		if (set_if_there(settings[i][0], settings[i][1]))
 			return -1;
 	}
@@ -731,7 +720,7 @@ int area_write_header(struct swap_area *a, unsigned int last_page,
 	h->version = 1;
 	h->last_page = last_page;
 	h->nr_badpages = nr_bad;
-	strcpy(h->volume, AREA_LABEL);
+	memcpy(h->volume, AREA_LABEL, sizeof(AREA_LABEL));
 	for (i = 0; i < nr_bad; i++)
 		h->badpages[i] = bad[i];
 	memcpy(page + size - 10, "SWAPSPACE2", 10);
@@ -1236,6 +1225,7 @@ size_t count_out_whole(const void *p, size_t nr)
 struct range {
 	void *p;
 	size_t len;
+	size_t nr;
 	int cpu;
 };
 
@@ -1261,27 +1251,33 @@ static bool try_page_out(void *arg)
 
 	if (madvise(r->p, r->len, MADV_PAGEOUT))
 		return false;
-	if (count_swapped(r->p, r->len) == r->len / page_size())
+	if (count_swapped(r->p, r->len) >= r->nr)
 		return true;
 	next_cpu(&r->cpu);
 	return false;
 }
 
-int page_out(void *p, size_t len)
+int page_out_nr(void *p, size_t len, size_t nr)
 {
-	struct range r = { .p = p, .len = len, .cpu = sched_getcpu() };
+	struct range r = { .p = p, .len = len, .nr = nr };
 	cpu_set_t before;
 	bool done;
 
+	r.cpu = sched_getcpu();
 	sched_getaffinity(0, sizeof(before), &before);
 	done = wait_for(try_page_out, &r, SWAP_WAIT_MS);
 	sched_setaffinity(0, sizeof(before), &before);
 	if (done)
 		return 0;
-	note("%zu of %zu pages went out, %zu stayed", count_swapped(p, len),
-	     len / page_size(), count_present(p, len));
+	note("%zu pages went out, want %zu; %zu stayed", count_swapped(p, len),
+	     nr, count_present(p, len));
 	errno = ETIMEDOUT;
 	return -1;
+}
+
+int page_out(void *p, size_t len)
+{
+	return page_out_nr(p, len, len / page_size());
 }
 
 long swap_cached_pages(void)

@@ -49,6 +49,7 @@
 #endif
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <linux/types.h>
 #include <sys/types.h>
 
@@ -56,6 +57,9 @@
 #define SWAP_TIMEOUT	120
 /* Bound of the waits below, in milliseconds. */
 #define SWAP_WAIT_MS	10000
+
+/* A line of diagnosis, as the harness prints them. */
+#define note(fmt, ...) fprintf(stderr, "# " fmt "\n", ##__VA_ARGS__)
 
 /* Skip the test if @why, one of the *_missing() below, names a reason. */
 #define REQUIRE(statement, why) do { \
@@ -183,6 +187,8 @@ const char *page_wrong(const void *page, __u64 seed, size_t index);
  * drop_swap_cache() gets them out of it (0, or -1 with errno).
  */
 int page_out(void *p, size_t len);
+/* The same until @nr of the pages are out, for more memory than swap. */
+int page_out_nr(void *p, size_t len, size_t nr);
 int drop_swap_cache(void);
 /* page_out() and drop_swap_cache(): the next access reads the device. */
 int page_out_sync(void *p, size_t len);
