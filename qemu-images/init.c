@@ -13,6 +13,7 @@
  *   plan <n> <slug>...         the programs that will run
  *   start <slug>               a program starts
  *   | <text>                   one line of its output
+ *   at <s.mmm>                 when the result line that follows was printed
  *   tick <slug> <s>            PID 1 lives, though the program says nothing
  *   end <slug> exit=<n>|signal=<n>|timeout seconds=<s.mmm>
  *   check <name> ok|<problem>  what <name> (a slug, or kmemleak) left behind
@@ -552,10 +553,15 @@ static __noreturn void run_child(const char *slug, int out)
 struct lines {
 	char buf[LINE_SIZE];
 	size_t len;
+	long long start;
 };
 
 static void line_flush(struct lines *l)
 {
+	long long ms = now_ms() - l->start;
+
+	if (!strncmp(l->buf, "ok ", 3) || !strncmp(l->buf, "not ok ", 7))
+		record("at %lld.%03lld", ms / 1000, ms % 1000);
 	record("| %.*s", (int)l->len, l->buf);
 	l->buf[l->len] = '\n';
 	write_all(STDOUT_FILENO, l->buf, l->len + 1);
@@ -582,8 +588,8 @@ static bool output_copy(int fd, struct lines *l)
 
 static void run_test(const char *slug, long limit_ms)
 {
-	struct lines lines = { .len = 0 };
 	long long start = now_ms(), last_tick = start, ms;
+	struct lines lines = { .start = start };
 	bool exited = false, killed = false;
 	struct timespec tick = { .tv_nsec = 200 * 1000000 };
 	sigset_t none;

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
 """Boots one guest and records it: takes a machine file, a kernel and an initramfs, writes BASE.log (console),
 BASE.port (result port) and BASE.meta.json (how it ended: ok, hung, panic, error); exits 0 if the guest said that it
 is done, 1 if not, 2 on wrong use, 130 if interrupted."""

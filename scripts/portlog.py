@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """The records of the result port (see qemu-images/init.c): a parser used by guest.py and judge.py, not run by itself."""
 
 import re
@@ -9,6 +10,7 @@ class Run:
     def __init__(self, slug):
         self.slug = slug
         self.output = []
+        self.times = []         # seconds at which each result line came
         self.ended = None       # "exit", "signal" or "timeout"
         self.code = None
         self.seconds = 0.0
@@ -37,7 +39,7 @@ class PortLog:
             self.bad.append(line)
         return kind
 
-    KINDS = ("plan", "start", "tick", "end", "check", "abort", "verdict")
+    KINDS = ("plan", "start", "tick", "at", "end", "check", "abort", "verdict")
 
     def _plan(self, rest):
         words = rest.split()
@@ -59,6 +61,12 @@ class PortLog:
         return True
 
     def _tick(self, _rest):
+        return True
+
+    def _at(self, rest):
+        if not self.runs or not re.match(r"^\d+\.\d+$", rest):
+            return False
+        self.runs[-1].times.append(float(rest))
         return True
 
     def _end(self, rest):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """One QEMU process with its console, result port and monitor on socket pairs: used by guest.py, not run by itself."""
 
 import ctypes
