@@ -502,9 +502,11 @@ int online_cpus(void)
 
 const char *thp_missing(void)
 {
-	if (thp_size())
-		return NULL;
-	return "no THP in this kernel: CONFIG_TRANSPARENT_HUGEPAGE";
+	if (!thp_size())
+		return "no THP in this kernel: CONFIG_TRANSPARENT_HUGEPAGE";
+	if (thp_pages() != 512)
+		return "THPs of other than 512 pages: base pages of 4 KiB";
+	return NULL;
 }
 
 const char *memcg_missing(void)
