@@ -141,3 +141,6 @@ kernel_version()
 	awk -F' *= *' '$1 == "VERSION" {v = $2} $1 == "PATCHLEVEL" {p = $2} $1 == "SUBLEVEL" {s = $2}
 		END {if (v != "" && p != "") print v "." p (s != "" ? "." s : "")}' "$1/Makefile"
 }
+
+# queue_series FILE: the patch names of a quilt series file in order, without comments and options.
+queue_series() { [ ! -f "$1" ] || sed 's/#.*//' "$1" | awk 'NF {print $1}'; }
