@@ -8,7 +8,7 @@ RESULT = re.compile(r"^(ok|not ok) (\d+)\b\s*(?:-\s+)?(.*)$")
 RUN = re.compile(r"^#\s+RUN\s+(\S+) \.\.\.$")
 DIRECTIVE = re.compile(r"^(.*?)\s*#\s*(SKIP|XFAIL|XPASS|TODO|error|TIMEOUT)\b[:\s]*(.*)$", re.IGNORECASE)
 # Lines of the harness that tell nothing about a failure.
-NOISE = re.compile(r"^#\s+(RUN|OK|FAIL|Starting|PASSED|FAILED|Totals)\b|^TAP version|^# Totals:")
+NOISE = re.compile(r"^#\s+(RUN|OK|FAIL|SKIP|Starting|PASSED|FAILED|Totals)\b|^TAP version|^# Totals:")
 
 
 class Result:
@@ -61,8 +61,8 @@ def _result(match, running, said, index):
             result = "fail"
         detail.append(reason)
     # 5.10 and 6.1 print a skipped test without its name.
-    name = text.split()[0] if text else running or f"#{number}"
-    return Result(number, short_name(name), result, "\n".join(d for d in detail if d), index)
+    name = short_name(text.split()[0]) if text else running or f"#{number}"
+    return Result(number, name, result, "\n".join(d for d in detail if d), index)
 
 
 def parse(lines):
