@@ -110,7 +110,8 @@ git_apply()
 	fi
 	check_clean
 	if [ -z "$(kgit config user.name)" ] || [ -z "$(kgit config user.email)" ]; then
-		export GIT_AUTHOR_NAME="${GIT_AUTHOR_NAME:-THP swap queue}" GIT_AUTHOR_EMAIL="${GIT_AUTHOR_EMAIL:-queue@localhost}"
+		export GIT_AUTHOR_NAME="${GIT_AUTHOR_NAME:-THP swap queue}"
+		export GIT_AUTHOR_EMAIL="${GIT_AUTHOR_EMAIL:-queue@localhost}"
 		export GIT_COMMITTER_NAME="$GIT_AUTHOR_NAME" GIT_COMMITTER_EMAIL="$GIT_AUTHOR_EMAIL"
 	fi
 	GIT_INDEX_FILE=$SCRATCH/index kgit read-tree "$head"
@@ -252,7 +253,8 @@ plain_unapply()
 	[ -e "$KDIR/$RECORD" ] || die "the queue is not on KDIR=$KDIR: there is nothing to take off"
 	# An interrupted apply is taken off whatever it left; a whole one only if the user changed nothing since.
 	if ! grep -q '^unfinished' "$KDIR/$RECORD"; then
-		bad=$(cd "$KDIR" && grep -v '^folder ' $RECORD | sha256sum -c --quiet 2>/dev/null | sed -n '1s/: FAILED.*//p' || true)
+		bad=$(cd "$KDIR" && grep -v '^folder ' $RECORD | sha256sum -c --quiet 2>/dev/null |
+			sed -n '1s/: FAILED.*//p' || true)
 		[ -z "$bad" ] || die "$bad in KDIR=$KDIR was changed after 'make apply': save your change (quilt diff) and take it back first; nothing was changed"
 		bad=$(cd "$KDIR" && find patches ! -type d | grep -vxFf <(sed 's/^[0-9a-f]*  //' $RECORD) | head -n 1 || true)
 		[ -z "$bad" ] || die "$bad in KDIR=$KDIR is yours: move it away first; nothing was changed"
