@@ -41,7 +41,7 @@ class Guest:
         self.console_tail = b""
         self.panic = None
         self.panic_ended = False
-        self.start = self.last = time.monotonic()
+        self.start = self.last = self.last_console = time.monotonic()
         self.boot_seconds = None
         self.open = {vm.console: self.on_console, vm.port: self.on_port}
         self.tty = sys.stderr.isatty()
@@ -52,6 +52,7 @@ class Guest:
 
     def on_console(self, data):
         self.log.write(data)
+        self.last_console = time.monotonic()
         if self.verbose:
             sys.stderr.buffer.write(data)
             sys.stderr.flush()
@@ -94,10 +95,10 @@ class Guest:
         return came
 
     def drain(self, quiet, longest):
-        """Read until nothing has come for quiet seconds, or QEMU is gone and all is read."""
-        end = time.monotonic() + longest
-        self.last = time.monotonic()
-        while time.monotonic() < end and time.monotonic() - self.last < quiet and self.open:
+        """Read until the console has been quiet for some seconds, or QEMU is gone and all is read."""
+        self.last_console = time.monotonic()
+        end = self.last_console + longest
+        while time.monotonic() < min(end, self.last_console + quiet) and self.open:
             self.read(0.1)
             self.show()
 

@@ -109,6 +109,8 @@ class Qemu:
         self.port.setblocking(False)
         os.set_blocking(self.process.stdout.fileno(), False)
         self._answers = b""
+        self._greeted = False
+        self._deaf = False
         self._text = ""
 
     def messages(self):
@@ -126,6 +128,7 @@ class Qemu:
             try:
                 data = self.monitor.recv(65536)
             except OSError:
+                self._deaf = True
                 raise QemuError("QEMU's monitor does not answer") from None
             if not data:
                 raise QemuError("QEMU closed its monitor")
@@ -136,8 +139,10 @@ class Qemu:
     def command(self, name, timeout=5, **arguments_):
         """Run a QMP command and return its answer; QemuError if it fails."""
         deadline = time.monotonic() + timeout
-        if not hasattr(self, "_greeted"):
-            self._greeting = self._next_answer(deadline)
+        if self._deaf:
+            raise QemuError("QEMU's monitor did not answer before")
+        if not self._greeted:
+            self._next_answer(deadline)
             self._greeted = True
             self.command("qmp_capabilities", timeout)
         try:
