@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The data file selftests/expected, which says per tree, state and machine what each test must do: a parser used by
-judge.py, not run by itself."""
+"""The data file selftests/expected, which says per tree, state and machine what each test must do: read by judge.py;
+run by itself (expected.py FILE --trees ... --machines ... --slugs ...) it names lines that can match nothing and
+exits 1 if there are any, 0 if not, 2 on wrong use."""
 
+import argparse
+import sys
 from fnmatch import fnmatchcase
 
 WORDS = ("pass", "fail", "skip", "any")
@@ -16,6 +19,7 @@ class Expected:
 
     def __init__(self, text="", name="expected"):
         self.lines = []
+        self.numbers = []
         for number, line in enumerate(text.splitlines(), 1):
             rule, hash_, reason = line.partition("#")
             fields = rule.split()
@@ -26,6 +30,20 @@ class Expected:
             if not hash_ or not reason.strip():
                 raise BadLine(f"{name}:{number}: no reason given after #")
             self.lines.append((*fields, reason.strip()))
+            self.numbers.append(number)
+
+    def stale(self, trees, machines, slugs):
+        """(line number, text) of what can match nothing."""
+        for number, (tree, state, machine, test, _, _) in zip(self.numbers, self.lines):
+            for what, pattern, names in (("tree", tree, trees), ("machine", machine, machines),
+                                         ("program", test.partition("/")[0], slugs)):
+                if not any(fnmatchcase(name, pattern) for name in names):
+                    yield number, f"no {what} matches '{pattern}'"
+            if "/" not in test and test != "*":
+                yield number, f"'{test}' is not PROGRAM/TEST"
+            if not any(fnmatchcase(name, state) for name in ("pristine", "patched", "kdir")) \
+                    and not state.startswith("control:"):
+                yield number, f"no state matches '{state}'"
 
     def lookup(self, tree, state, machine, test):
         """What the test must do, and why if a line says so."""
@@ -48,3 +66,23 @@ def load(path):
 def fits(expected, result):
     """Whether a result is what was expected: "skip" means may skip, "fail" must fail."""
     return expected == "any" or result == expected or (expected == "skip" and result == "pass")
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file")
+    for option in ("--trees", "--machines", "--slugs"):
+        parser.add_argument(option, nargs="+", required=True, metavar="NAME")
+    args = parser.parse_args(argv)
+    try:
+        found = list(load(args.file).stale(args.trees, args.machines, args.slugs))
+    except (BadLine, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    for number, text in found:
+        print(f"{args.file}:{number}: {text}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

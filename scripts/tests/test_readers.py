@@ -103,6 +103,12 @@ class Data(unittest.TestCase):
         self.assertEqual(table.lookup("7.3", "patched", "x86_64", "a/b"), ("skip", "x"))
         self.assertEqual(table.lookup("7.3", "patched", "x86_64", "b/b"), ("pass", ""))
 
+    def test_stale_lines(self):
+        table = expected.Expected("6.* * arm64* a/* skip # x\n6.1 patchd * a/b fail # y\n7.0 * x86 b/c any # z\n")
+        self.assertEqual(list(table.stale(["6.1"], ["arm64-mte"], ["a"])), [
+            (2, "no state matches 'patchd'"), (3, "no tree matches '7.0'"), (3, "no machine matches 'x86'"),
+            (3, "no program matches 'b'")])
+
     def test_real_expectations(self):
         path = os.path.join(TOP, "selftests", "expected")
         if os.path.exists(path):
