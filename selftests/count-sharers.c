@@ -4,11 +4,11 @@
  * swap map (62 up to 7.0), that read and exit in random order: everybody reads
  * the right data and in the end all slots are free again.
  */
-#include <linux/futex.h>
-#include <sys/syscall.h>
-
 #include "kselftest_harness.h"
 #include "swap_util.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
 
 #define NR_PAGES	64
 #define NR_CHILDREN	600

@@ -900,8 +900,8 @@ static __u64 mix(__u64 seed, __u64 index)
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
 	x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
 	x ^= x >> 31;
-	/* Room for the number of the 512 bytes, and never zero. */
-	return (x & ~0xffffULL) | 1ULL << 63;
+	/* Room for the number of the 512 bytes; no word and no byte 0 is zero. */
+	return (x & ~0xffffULL) | 1ULL << 63 | 1;
 }
 
 #define WORDS	(page_size() / sizeof(__u64))
@@ -926,6 +926,19 @@ bool check_page(const void *page, __u64 seed, size_t index)
 
 	for (i = 0; i < n; i++) {
 		if (w[i] != base + (i >> 6))
+			return false;
+	}
+	return true;
+}
+
+bool page_is_zero(const void *page)
+{
+	const __u64 *w = page;
+	size_t n = WORDS;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (w[i])
 			return false;
 	}
 	return true;

@@ -177,6 +177,7 @@ long check_pages(const void *p, size_t nr_pages, __u64 seed);
 /* The same for a part: page @first is at @p. */
 void fill_range(void *p, size_t first, size_t nr_pages, __u64 seed);
 long check_range(const void *p, size_t first, size_t nr_pages, __u64 seed);
+bool page_is_zero(const void *page);
 /* What is wrong with that page, as text in a static buffer. */
 const char *page_wrong(const void *page, __u64 seed, size_t index);
 

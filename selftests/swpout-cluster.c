@@ -44,7 +44,7 @@ FIXTURE_TEARDOWN(swpout_cluster)
 }
 
 /* How many of the THPs at @p went out whole; says why for each that did not. */
-static size_t whole(const char *p, size_t nr)
+static size_t nr_whole(const char *p, size_t nr)
 {
 	const char *why;
 	size_t n = 0;
@@ -81,7 +81,7 @@ TEST_F_TIMEOUT(swpout_cluster, aligned_run, SWAP_TIMEOUT)
 	ASSERT_NE(NULL, p);
 	ASSERT_EQ(0, page_out(p, len));
 
-	EXPECT_EQ(NR_THP, whole(p, NR_THP));
+	EXPECT_EQ(NR_THP, nr_whole(p, NR_THP));
 	for (i = 0; i < NR_THP; i++) {
 		__u64 e = pagemap_get(p + i * thp_size());
 
@@ -118,7 +118,7 @@ TEST_F_TIMEOUT(swpout_cluster, run_reused, SWAP_TIMEOUT)
 		p = thp_alloc(NR_THP, SEED + round);
 		ASSERT_NE(NULL, p);
 		ASSERT_EQ(0, page_out(p, len));
-		EXPECT_EQ(NR_THP, whole(p, NR_THP)) {
+		EXPECT_EQ(NR_THP, nr_whole(p, NR_THP)) {
 			TH_LOG("in round %zu", round);
 		}
 		/* Half of them come in again, half of them go from there. */
@@ -154,7 +154,7 @@ TEST_F_TIMEOUT(swpout_cluster, after_base_pages, SWAP_TIMEOUT)
 	p = thp_alloc(NR_THP, SEED);
 	ASSERT_NE(NULL, p);
 	ASSERT_EQ(0, page_out(p, len));
-	EXPECT_EQ(NR_THP, whole(p, NR_THP));
+	EXPECT_EQ(NR_THP, nr_whole(p, NR_THP));
 	EXPECT_EQ(-1, check_pages(p, NR_THP * thp_pages(), SEED));
 	EXPECT_EQ(-1, check_pages(small, NR_SMALL, SEED + 1));
 	thp_free(p, NR_THP);

@@ -4,18 +4,23 @@
  * four go out whole; the others are split and fill what is left. The limit
  * holds at any time, no page is lost, and all of the charge comes back.
  */
-#include <pthread.h>
-
 #include "kselftest_harness.h"
 #include "swap_util.h"
+
+#include <pthread.h>
 
 #define NR_THP	8
 #define SEED	0x33
 
-FIXTURE(swpout_memcg_limit) {
-	struct swap_area area;
+/* What the second thread sees of the charge. */
+struct watch {
 	bool stop;
 	long highest;
+};
+
+FIXTURE(swpout_memcg_limit) {
+	struct swap_area area;
+	struct watch watch;
 };
 
 FIXTURE_SETUP(swpout_memcg_limit)
@@ -29,15 +34,15 @@ FIXTURE_TEARDOWN(swpout_memcg_limit)
 }
 
 /* Watch the charge while pages go out on another CPU. */
-static void *watch(void *arg)
+static void *watch_charge(void *arg)
 {
-	FIXTURE_DATA(swpout_memcg_limit) *self = arg;
+	struct watch *watch = arg;
 
-	while (!__atomic_load_n(&self->stop, __ATOMIC_RELAXED)) {
+	while (!__atomic_load_n(&watch->stop, __ATOMIC_RELAXED)) {
 		long now = memcg_read("memory.swap.current");
 
-		if (now > self->highest)
-			self->highest = now;
+		if (now > watch->highest)
+			watch->highest = now;
 	}
 	return NULL;
 }
@@ -65,7 +70,8 @@ TEST_F_TIMEOUT(swpout_memcg_limit, whole_then_split, SWAP_TIMEOUT)
 	snprintf(value, sizeof(value), "%ld", limit);
 	ASSERT_EQ(0, memcg_write("memory.swap.max", value));
 
-	ASSERT_EQ(0, pthread_create(&watcher, NULL, watch, self));
+	ASSERT_EQ(0, pthread_create(&watcher, NULL, watch_charge,
+				    &self->watch));
 	out = vmstat("thp_swpout");
 	fallback = vmstat("thp_swpout_fallback");
 	for (i = 0; i < NR_THP; i++)
@@ -74,13 +80,13 @@ TEST_F_TIMEOUT(swpout_memcg_limit, whole_then_split, SWAP_TIMEOUT)
 	EXPECT_EQ(0, page_out_nr(p, len, limit / page_size()));
 	EXPECT_EQ(fit, vmstat("thp_swpout") - out);
 	EXPECT_LE(1, vmstat("thp_swpout_fallback") - fallback);
-	__atomic_store_n(&self->stop, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&self->watch.stop, true, __ATOMIC_RELAXED);
 	pthread_join(watcher, NULL);
 
 	EXPECT_EQ(fit, count_out_whole(p, NR_THP));
 	EXPECT_EQ(limit, memcg_read("memory.swap.current"));
 	EXPECT_EQ(limit / page_size(), count_swapped(p, len));
-	EXPECT_GE(limit, self->highest);
+	EXPECT_GE(limit, self->watch.highest);
 	/* 6.5 and later remember the highest value themselves. */
 	EXPECT_GE(limit, memcg_read("memory.swap.peak"));
 	EXPECT_LE(1, memcg_stat("memory.swap.events", "max"));
