@@ -14,8 +14,8 @@ kgit() { git -C "$KDIR" -c core.autocrlf=false -c apply.whitespace=nowarn "$@"; 
 
 kquilt() { QUILT_PC=.pc QUILT_PATCHES=patches quilt --quiltrc "$TOP/scripts/quiltrc" "$@"; }
 
-# queue: the patches of the tree in order, as their series names them.
-queue() { sed 's/#.*//; s/[[:space:]].*//; /^$/d' "$PATCHES/$TREE/series" 2>/dev/null || true; }
+# queue: the patches of the tree in order.
+queue() { queue_series "$PATCHES/$TREE/series"; }
 
 # touched PATCH...: the files that the patches add, change or delete, one a line.
 touched() { sed -n 's,^\(---\|+++\) [ab]/\([^[:blank:]]*\).*,\2,p' "$@" | sort -u; }

@@ -173,7 +173,7 @@ def tree_problems(name, path):
     values = dict(pairs)
     if values.get("version", name) != name:
         found.append("%s: version=%s in the folder of tree %s" % (lintlib.short(path), values["version"], name))
-    if not values.get("tested", name).startswith(name + "."):
+    if not values.get("tested", name + ".").startswith(name + "."):
         found.append("%s: tested=%s is no version of %s" % (lintlib.short(path), values["tested"], name))
     return found + ["%s: key '%s' has no value" % (lintlib.short(path), key) for key, value in pairs if key and not value]
 

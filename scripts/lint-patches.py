@@ -10,7 +10,7 @@ import sys
 import lintlib
 
 SUBJECT = re.compile(r"Subject: (\[PATCH[^]]*\] )?(?P<phrase>.*)")
-PHRASE = re.compile(r"[a-z0-9_/.-]+(, [a-z0-9_/.-]+)*: \S.*[^. ]$")
+PHRASE = re.compile(r"[A-Za-z0-9_/.-]+(, [A-Za-z0-9_/.-]+)*: \S.*[^. ]$")
 DATE = re.compile(r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$")
 SLUG = re.compile(r"[a-z0-9][a-z0-9.-]*\.patch$")
 DIFFSTAT = re.compile(r" \S+ *\| +(\d+ [-+!]*|Bin.*)$| \d+ files? changed")

@@ -45,9 +45,6 @@ push()
 	return 1
 }
 
-# queue FILE: the entries of a series file.
-queue() { sed 's/#.*//; s/[[:space:]].*//; /^$/d' "$1" 2>/dev/null || true; }
-
 tree_of_copies()
 {
 	local f
@@ -70,15 +67,15 @@ main()
 	local p rc=0
 
 	tree_of_copies
-	queue "$PATCHES/$TREE/series" >patches/series
-	for p in $(queue patches/series); do
+	queue_series "$PATCHES/$TREE/series" >patches/series
+	for p in $(queue_series patches/series); do
 		push "$p" "$p" || return 1
 		refresh_is_noop "$p" "$PATCHES/$TREE/$p" "$p" || rc=1
 		# The next patch must meet what this one is, and not what a refresh would make of it.
 		cp "$PATCHES/$TREE/$p" "patches/$p"
 	done
-	for p in $(queue "$PATCHES/$TREE/controls/series"); do
-		{ queue "$PATCHES/$TREE/series"; echo "controls/$p"; } >patches/series
+	for p in $(queue_series "$PATCHES/$TREE/controls/series"); do
+		{ queue_series "$PATCHES/$TREE/series"; echo "controls/$p"; } >patches/series
 		if push "controls/$p" "control $p"; then
 			refresh_is_noop "controls/$p" "$PATCHES/$TREE/controls/$p" "control $p" || rc=1
 			lquilt pop >log 2>&1 || { echo "FAIL $TREE: control $p does not pop: $(tail -n 1 log)"; return 1; }
@@ -92,7 +89,7 @@ main()
 [ $# = 1 ] || die "usage: lint-refresh.sh TREE"
 TREE=$1
 tree_check "$TREE"
-[ -n "$(queue "$PATCHES/$TREE/series")$(queue "$PATCHES/$TREE/controls/series")" ] || exit 0
+[ -n "$(queue_series "$PATCHES/$TREE/series")$(queue_series "$PATCHES/$TREE/controls/series")" ] || exit 0
 PRISTINE=$BUILD/$TREE/pristine/linux
 if [ ! -d "$PRISTINE" ]; then
 	echo "skip $TREE: patches push and refresh: not checked, source not unpacked ('make source TREE=$TREE')"

@@ -96,7 +96,12 @@ class FrontDoor(unittest.TestCase):
     def setUp(self):
         self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="thp-swap-test."))
         self.addCleanup(shutil.rmtree, self.tmp, ignore_errors=True)
-        self.patches = os.path.join(self.tmp, "patches")
+        # The scripts find the project by their own place, so that build/ and patches/ are the fake project's.
+        self.top = os.path.join(self.tmp, "project")
+        os.makedirs(self.top)
+        shutil.copytree(SCRIPTS, self.top + "/scripts", ignore=shutil.ignore_patterns("tests", "__pycache__"))
+        write(self.top + "/qemu-images/x86_64.machine", "arch=x86_64\n")
+        self.patches = os.path.join(self.top, "patches")
         self.kdir = os.path.join(self.tmp, "linux")
         write(self.patches + "/9.9/tree.conf", "version=9.9\npackage=linux-source-9.9\nsuites=none\ntested=9.9.1-1\n")
         write(self.patches + "/9.9/series", "first.patch\nsecond.patch\n")
@@ -105,9 +110,9 @@ class FrontDoor(unittest.TestCase):
         self.make_source(self.kdir)
         home = os.path.join(self.tmp, "home")
         os.mkdir(home)
-        self.env = dict(os.environ, PATCHES=self.patches, HOME=home, TMPDIR=self.tmp, GIT_CONFIG_NOSYSTEM="1",
+        self.env = dict(os.environ, HOME=home, TMPDIR=self.tmp, GIT_CONFIG_NOSYSTEM="1",
                         LC_ALL="C", GIT_CONFIG_GLOBAL=home + "/.gitconfig")
-        for name in ("GIT_DIR", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "TREE", "KDIR", "V"):
+        for name in ("GIT_DIR", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "PATCHES", "TREE", "KDIR", "V"):
             self.env.pop(name, None)
 
     def make_source(self, top, sublevel="1"):
@@ -120,7 +125,7 @@ class FrontDoor(unittest.TestCase):
 
     def run_script(self, script, *args, **env):
         """Run a script of the project; returns the finished process with its output as text."""
-        return subprocess.run([os.path.join(SCRIPTS, script), *args], env=dict(self.env, **env), text=True,
+        return subprocess.run([os.path.join(self.top, "scripts", script), *args], env=dict(self.env, **env), text=True,
                               capture_output=True, stdin=subprocess.DEVNULL, timeout=120, check=False)
 
     def git(self, *args, **kwargs):
