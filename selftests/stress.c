@@ -163,6 +163,8 @@ static int child(struct part *part, size_t from, size_t nr)
 
 	if (!range_right(part, part->p + from * size, from, nr, "child"))
 		return 1;
+	/* Versions that the parent does not use, to know who wrote a page. */
+	part->version |= 1U << 30;
 	write_range(part, part->p + from * size, from, nr);
 	madvise(part->p, PART * size, MADV_PAGEOUT);
 	return range_right(part, part->p, 0, PART, "child") ? 0 : 1;

@@ -659,6 +659,7 @@ static int zram_add(struct swap_area *a, size_t bytes)
 static int disk_find(struct swap_area *a, const char *fmt, int first, int nr,
 		     size_t bytes)
 {
+	char path[128];
 	int i;
 
 	errno = ENODEV;
@@ -677,6 +678,9 @@ static int disk_find(struct swap_area *a, const char *fmt, int first, int nr,
 			errno = EBUSY;
 			continue;
 		}
+		/* A disk that turns gets no clusters, so no whole THP. */
+		snprintf(path, sizeof(path), "%s/queue/rotational", a->sys);
+		set_file(path, "0");
 		return 0;
 	}
 	if (!errno)
