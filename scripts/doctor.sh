@@ -18,6 +18,8 @@ bad()
 	PROBLEMS=$((PROBLEMS + 1))
 }
 
+sudo_works() { command -v sudo >/dev/null && sudo -n true 2>/dev/null; }
+
 packages()
 {
 	local missing p
@@ -30,7 +32,7 @@ packages()
 	for p in $missing; do note package "$p is missing (for: $(host_reason "$p"))"; done
 	if ! host_is_debian; then
 		bad packages "not Debian: your distribution's names may differ" "install: $missing"
-	elif [ "$(id -u)" != 0 ] && ! { command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; }; then
+	elif [ "$(id -u)" != 0 ] && ! sudo_works && ! { command -v sudo >/dev/null && [ -t 0 ]; }; then
 		bad packages "$(wc -w <<<"$missing") are missing, and you are not root here" "as root: apt-get install $missing"
 	else
 		bad packages "$(wc -w <<<"$missing") are missing" "make setup"
@@ -42,7 +44,7 @@ user()
 	local how="not root; packages need root"
 
 	if [ "$(id -u)" = 0 ]; then how="root"
-	elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then how="not root, sudo works"; fi
+	elif sudo_works; then how="not root, sudo works"; fi
 	good user "$(id -un 2>/dev/null || id -u): $how; nothing but 'make setup' needs root"
 	if mkdir -p "$BUILD" 2>/dev/null && [ -w "$BUILD" ]; then return 0; fi
 	bad build "$BUILD cannot be written to by you" "chown it, or clone the repository somewhere else"
@@ -82,9 +84,13 @@ disk()
 
 	[ -d "$dir" ] || dir=$TOP
 	have=$(df -Pm "$dir" | awk 'NR == 2 {print $4}')
-	if [ "$have" -lt 4096 ]; then bad disk "$have MiB are free at $dir, 'make demo' takes 4096" "make room, or let build/ be a link to a larger disk"
-	elif [ "$have" -lt 25600 ] && [ ! -d "$BUILD/results" ]; then note disk "$((have / 1024)) GiB are free at $dir: enough for 'make demo', 'make check' takes about 25"
-	else good disk "$((have / 1024)) GiB are free at $dir"; fi
+	if [ "$have" -lt 4096 ]; then
+		bad disk "$have MiB are free at $dir, 'make demo' takes 4096" "make room, or let build/ be a link to a larger disk"
+	elif [ "$have" -lt 25600 ] && [ ! -d "$BUILD/results" ]; then
+		note disk "$((have / 1024)) GiB are free at $dir: enough for 'make demo', 'make check' takes about 25"
+	else
+		good disk "$((have / 1024)) GiB are free at $dir"
+	fi
 }
 
 memory()
@@ -98,13 +104,17 @@ memory()
 
 cache()
 {
-	local dir max
+	local dir max used
 
 	command -v ccache >/dev/null || { note ccache "not installed: every build is a first build"; return 0; }
 	dir=$(ccache --get-config cache_dir 2>/dev/null || echo "?")
 	max=$(ccache --get-config max_size 2>/dev/null || echo "?")
-	if [ -d "$dir" ] && [ ! -w "$dir" ]; then bad ccache "$dir cannot be written to by you" "CCACHE_DIR=<folder of yours> make ..."
-	else good ccache "$dir, $(du -sm "$dir" 2>/dev/null | awk '{print $1}' | grep . || echo 0) MiB of at most $max"; fi
+	if [ -d "$dir" ] && [ ! -w "$dir" ]; then
+		bad ccache "$dir cannot be written to by you" "CCACHE_DIR=<folder of yours> make ..."
+	else
+		used=$(du -sm "$dir" 2>/dev/null | awk '{print $1}' || true)
+		good ccache "$dir, ${used:-0} MiB of at most $max"
+	fi
 }
 
 sources()

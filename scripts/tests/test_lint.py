@@ -188,8 +188,8 @@ class Files(unittest.TestCase):
         self.assertEqual(FILES.length_problems("scripts/a.sh", 'die "%s"' % ("word " * 30)), [])
 
     def test_blanks(self):
-        for text, word in (("a \n", "ends in blanks"), ("a\r\n", "carriage"), ("a", "no newline"), ("a\n\n", "blank lines"),
-                           ("<<" "<<<<< HEAD\n", "conflict")):
+        for text, word in (("a \n", "ends in blanks"), ("a\r\n", "carriage"), ("a", "no newline"),
+                           ("a\n\n", "blank lines"), ("<<" "<<<<< HEAD\n", "conflict")):
             self.assertIn(word, FILES.blank_problems("a.c", text)[0])
         self.assertEqual(FILES.blank_problems("a.c", "a\n"), [])
         self.assertEqual(FILES.blank_problems("a.c", ""), [])
@@ -236,8 +236,8 @@ class Files(unittest.TestCase):
         good = ("arch=arm64\nkarch=arm64\ncross=aarch64-linux-gnu-\nimage=arch/arm64/boot/Image\nqemu=aarch64\n"
                 "args=-M virt -cpu max\nbus=mmio\nconsole=ttyAMA0\ncmdline=\n")
         path = self.scratch()
-        for old, new, word in (("", "", ""), ("arch=arm64\nk", "arch=vax\nk", "arch=vax"), ("bus=mmio\n", "", "no key 'bus'"),
-                               ("args=-M", "args=-X", "args="), ("cmdline=", "colour=red\ncmdline=", "unknown")):
+        for old, new, word in (("", "", ""), ("arch=arm64\nk", "arch=vax\nk", "arch=vax"),
+                               ("bus=mmio\n", "", "no key 'bus'"), ("args=-M", "args=-X", "args="), ("cmdline=", "colour=red\ncmdline=", "unknown")):
             write(path, good.replace(old, new) if old else good)
             found = " ".join(FILES.machine_problems(path))
             self.assertIn(word, found) if word else self.assertEqual(found, "")
