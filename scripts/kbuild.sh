@@ -10,14 +10,10 @@ kbuild_init()
 	KSRC=$1 KOUT=$2 KTREE=$4
 	KARCH=$(machine_get "$3" karch)
 	KFRAG_ARCH=$(machine_get "$3" arch)
-	KCROSS=$(machine_get "$3" cross)
+	KCROSS=$(machine_cross "$3")
 	KIMAGE=$(machine_get "$3" image)
-	# No cross compiler where the host is the target.
-	case $(uname -m)/$KFRAG_ARCH in
-	x86_64/x86_64|aarch64/arm64|riscv64/riscv64) KCROSS= ;;
-	esac
 	export KBUILD_BUILD_TIMESTAMP=@0 KBUILD_BUILD_USER=build KBUILD_BUILD_HOST=host KBUILD_BUILD_VERSION=1
-	export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$TOP} CCACHE_NOHASHDIR=1 CCACHE_COMPILERCHECK=content
+	export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$TOP} CCACHE_NOHASHDIR=1 CCACHE_COMPILERCHECK=content CCACHE_DEPEND=1
 	export CCACHE_SLOPPINESS=time_macros,include_file_mtime,include_file_ctime
 }
 
@@ -87,14 +83,25 @@ kbuild_config()
 # kbuild_progress LOG: reads make's output, writes it to LOG and shows counts and elapsed time on the way.
 kbuild_progress()
 {
-	awk -v log_file="$1" -v total="$(cat "$KOUT/objects" 2>/dev/null || echo 1100)" -v tty="$IS_TTY" \
-	    -v name="$KTREE $(basename "$(dirname "$KOUT")") $(basename "$KOUT")" '
-	function show(end) { printf "%s  build %s: %d of about %d objects, %d s%s", tty ? "\r" : "", name, n,
-		n > total ? n : total, systime() - t0, end > "/dev/stderr" }
-	BEGIN { t0 = last = systime(); step = tty ? 1 : 30 }
-	{ print > log_file; fflush(log_file) }
-	/^  (CC|AS|LD|AR|HOSTCC) / { n++; if (systime() - last >= step) { last = systime(); show(tty ? "" : "\n") } }
-	END { if (tty && n) show("\n"); print n + 0 > (log_file ".count") }'
+	local line n=0 t0=$SECONDS shown=$SECONDS step=30 total name
+
+	total=$(cat "$KOUT/objects" 2>/dev/null || echo 1100)
+	name="$KTREE $(basename "$(dirname "$KOUT")") $(basename "$KOUT")"
+	[ $IS_TTY = 0 ] || step=1
+	while IFS= read -r line; do
+		printf '%s\n' "$line"
+		case $line in
+		'  CC '*|'  AS '*|'  LD '*|'  AR '*|'  HOSTCC '*) n=$((n + 1)) ;;
+		*)	continue ;;
+		esac
+		[ $((SECONDS - shown)) -ge $step ] || continue
+		shown=$SECONDS
+		[ $n -le "$total" ] || total=$n
+		if [ $IS_TTY = 1 ]; then printf '\r  build %s: %d of about %d steps, %d s ' "$name" $n "$total" $((SECONDS - t0)) >&2
+		else say "build $name: $n of about $total steps"; fi
+	done >"$1"
+	[ $IS_TTY = 0 ] || [ $n = 0 ] || printf '\n' >&2
+	echo $n >"$1.count"
 }
 
 # kbuild_image: build the kernel image of the configured output directory.

@@ -144,3 +144,12 @@ kernel_version()
 
 # queue_series FILE: the patch names of a quilt series file in order, without comments and options.
 queue_series() { [ ! -f "$1" ] || sed 's/#.*//' "$1" | awk 'NF {print $1}'; }
+
+# machine_cross MACHINE: the cross compiler's prefix, empty where the host is the target.
+machine_cross()
+{
+	case $(uname -m)/$(machine_get "$1" arch) in
+	x86_64/x86_64|aarch64/arm64|riscv64/riscv64) ;;
+	*)	machine_get "$1" cross ;;
+	esac
+}

@@ -1,0 +1,56 @@
+# shellcheck shell=bash
+# Running one guest: sourced, not run. prepare_guest builds what TREE STATE MACHINE needs; boot_guest boots it with
+# scripts/guest.py and leaves the records at a base path. Errors: one line, exit 1.
+
+# prepare_guest TREE STATE MACHINE: set IMAGE, INITRD, CONFIG and VERSION.
+prepare_guest()
+{
+	"$TOP/scripts/qemu.sh"
+	IMAGE=$("$TOP/scripts/kernel.sh" "$1" "$2" "$3")
+	INITRD=$("$TOP/scripts/selftests.sh" "$1" "$2" "$3")
+	CONFIG=$(state_dir "$1" "$2")/$(machine_get "$3" arch)${DEBUG:+-debug}/.config
+	if [ "$2" = kdir ]; then VERSION=$(kernel_version "$KDIR")
+	else VERSION=$(conf_get "$BUILD/$1/source.lock" version); fi
+}
+
+# guest_disks: the empty disks of the guests; they are never written, the guest's writes are thrown away.
+guest_disks()
+{
+	local d
+
+	mkdir -p "$BUILD/disks"
+	for d in vda vdb; do
+		[ -f "$BUILD/disks/$d.img" ] || truncate -s 128M "$BUILD/disks/$d.img"
+		printf -- '--disk\n%s\n' "$BUILD/disks/$d.img"
+	done
+}
+
+# boot_guest MACHINE BASE ARGS...: boot IMAGE with INITRD; ARGS go to guest.py. Returns its status.
+boot_guest()
+{
+	local machine=$1 base=$2 disks
+
+	shift 2
+	mapfile -t disks < <(guest_disks)
+	mkdir -p "$(dirname "$base")"
+	[ "${V:-0}" = 0 ] || set -- "$@" --verbose
+	python3 "$TOP/scripts/guest.py" --machine "$MACHINES/$machine.machine" --kernel "$IMAGE" --initrd "$INITRD" \
+		--base "$base" "${disks[@]}" "$@"
+}
+
+# test_programs: the slugs of all tests, without the benchmarks.
+test_programs() { (cd "$TOP/selftests" && printf '%s\n' *.c) | sed -n '/^swap_util\.c$/d; s/\.c$//p' | sort; }
+
+# select_programs GLOB...: the slugs that a glob matches (a glob may name a single test, as slug/test), joined by commas.
+select_programs()
+{
+	local g p out=
+
+	for p in $(test_programs); do
+		for g in "$@"; do
+			# shellcheck disable=SC2254 # a glob on purpose
+			case $p in ${g%%/*}) out=$out,$p; break ;; esac
+		done
+	done
+	echo "${out#,}"
+}

@@ -1,0 +1,45 @@
+#!/bin/bash
+# Boot and judge one kernel: test.sh TREE STATE MACHINE [GLOB...]; GLOBs choose the test programs (DEBUG=1, KDIR=path,
+# SMP=, MEMORY=, LIMIT=, ARGS='slug=arg+arg ...' as `make help` says). Results go to build/results/. Exit 0 if every
+# result is the expected one and there was no splat, 1 if not.
+
+. "$(dirname "$0")/lib.sh"
+. "$TOP/scripts/guest.sh"
+
+# control_field KEY: a line `KEY: words` of the control's patch.
+control_field() { sed -n "s/^$1: *//p" "$PATCHES/$TREE/controls/${STATE#control:}.patch" | head -n 1; }
+
+run_and_judge()
+{
+	local extra="thp.run=$RUN" a named may
+
+	for a in ${ARGS:-}; do extra="$extra thp.arg.$a"; done
+	set -f
+	case $STATE in control:*)
+		read -ra named <<<"$(control_field Caught-By)"
+		read -ra may <<<"$(control_field May-Fail)" ;;
+	esac
+	say "$TREE $STATE $MACHINE${DEBUG:+ debug}: booting ($(tr ',' '\n' <<<"$RUN" | wc -l) programs)"
+	boot_guest "$MACHINE" "$BASE" --smp "${SMP:-2}" --memory "${MEMORY:-$([ -n "${DEBUG:-}" ] && echo 1024 || echo 512)}" \
+		--limit "$LIMIT" --total "${TOTAL:-$([ -n "${DEBUG:-}" ] && echo 3600 || echo 900)}" --silence "${SILENCE:-$LIMIT}" \
+		--cmdline-extra "$extra" || true
+	python3 "$TOP/scripts/judge.py" --base "$BASE" --tree "$TREE" --version "$VERSION" --state "$STATE" --machine "$MACHINE" \
+		--config-sha256 "$(sha_of "$CONFIG")" --expected "$TOP/selftests/expected" --rerun "$RERUN" \
+		${named[0]:+--named "${named[@]}"} ${may[0]:+--may-fail "${may[@]}"}
+}
+
+[ $# -ge 3 ] || die "usage: test.sh TREE STATE MACHINE [GLOB...]"
+TREE=$1 STATE=$2 MACHINE=$3
+shift 3
+tree_check "$TREE"
+state_check "$TREE" "$STATE"
+machine_check "$MACHINE"
+[ $# -gt 0 ] || set -- '*'
+RUN=$(select_programs "$@")
+[ -n "$RUN" ] || die "TESTS='$*' names no test: they are $(test_programs | paste -sd' ')"
+LIMIT=${LIMIT:-$([ -n "${DEBUG:-}" ] && echo 300 || echo 60)}
+BASE=$(result_base "$TREE" "$STATE" "$MACHINE")${DEBUG:+-debug}
+RERUN="make test TREE=$TREE STATE=$STATE MACHINE=$MACHINE${DEBUG:+ DEBUG=1}${KDIR:+ KDIR=$KDIR}"
+[ "$*" = '*' ] || RERUN="$RERUN TESTS='$*'"
+prepare_guest "$TREE" "$STATE" "$MACHINE"
+with_lock "run-${BASE//\//-}" run_and_judge
