@@ -1,0 +1,84 @@
+#!/bin/bash
+# All tests of the project, what CI runs: check.sh, no inputs (LEVEL=full: also pristine kernels, every control, debug
+# kernels). Prints where the time went and, as the last line, `N passed, N failed, N skipped`. Exit 0 if none failed.
+
+. "$(dirname "$0")/lib.sh"
+
+DIR=$BUILD/check
+PASSED=0 FAILED=0 SKIPPED=0
+
+# stage NAME COMMAND...: run it, note its seconds; its output goes to the console and to DIR/NAME.txt.
+stage()
+{
+	local name=$1 t0=$SECONDS rc=0
+
+	shift
+	say "check: $name"
+	"$@" 2>&1 | tee "$DIR/$name.txt" || rc=$?
+	printf '%5d s  %s%s\n' $((SECONDS - t0)) "$name" "$([ $rc = 0 ] || echo ' (failed)')" >>"$DIR/times"
+	STATUS=$rc
+}
+
+# count P F S: add to the totals.
+count() { PASSED=$((PASSED + $1)) FAILED=$((FAILED + $2)) SKIPPED=$((SKIPPED + $3)); }
+
+# count_lines NAME: add the last `...: N passed, N failed, N skipped` of a stage; one failure if there is none.
+count_lines()
+{
+	local line
+
+	line=$(sed -n 's/^[a-z-]*: \([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$DIR/$1.txt" | tail -n 1)
+	# shellcheck disable=SC2086 # three numbers
+	if [ -n "$line" ]; then count $line
+	else count 0 1 0; fi
+}
+
+# matrix_stage NAME STATES: the guests; their results are counted test by test.
+matrix_stage()
+{
+	local line dir=$BUILD/matrix${DEBUG:+-debug}
+
+	# shellcheck disable=SC2086 # a list of states
+	stage "$1" "$TOP/scripts/matrix.sh" $2
+	line=$(python3 "$TOP/scripts/tally.py" "$BUILD/results" "$dir/table" ${DEBUG:+--debug}) || line="0 1 0"
+	# shellcheck disable=SC2086
+	count $line
+	if [ $STATUS != 0 ] && [ "${line#* 0 }" != "$line" ]; then count 0 1 0; fi
+	[ ! -f "$dir/no-source" ] || count 0 0 "$(wc -l <"$dir/no-source")"
+	sed "s/^/  /" "$dir/times" >>"$DIR/times"
+}
+
+controls_stage()
+{
+	stage controls "$TOP/scripts/controls.sh" "$1" "$2"
+	count "$(grep -c ' caught ' "$BUILD/controls/$1.txt" || true)" "$(grep -c ' MISSED ' "$BUILD/controls/$1.txt" || true)" 0
+	if [ $STATUS != 0 ] && ! grep -q ' MISSED ' "$BUILD/controls/$1.txt"; then count 0 1 0; fi
+}
+
+case ${LEVEL:-} in ''|full) ;; *) die "LEVEL='$LEVEL' is unknown: leave it out, or LEVEL=full" ;; esac
+rm -rf "$DIR"
+mkdir -p "$DIR"
+stage setup "$TOP/scripts/setup.sh"
+[ $STATUS = 0 ] || exit 1
+for t in $(trees); do
+	[ -z "$(queue_series "$PATCHES/$t/series")" ] || stage "source-$t" "$TOP/scripts/source.sh" "$t"
+done
+stage lint "$TOP/scripts/lint.sh"
+count_lines lint
+matrix_stage matrix "patched ${LEVEL:+pristine}"
+controls_stage 6.1 "$([ -n "${LEVEL:-}" ] && echo all || echo x86_64)"
+for t in $(trees); do
+	[ -n "$(queue_series "$PATCHES/$t/series")" ] || continue
+	stage "bisect-check-$t" "$TOP/scripts/bisect-check.sh" "$t"
+	count_lines "bisect-check-$t"
+done
+if [ -n "${LEVEL:-}" ]; then
+	DEBUG=1
+	export DEBUG
+	matrix_stage matrix-debug patched
+fi
+printf '\nWhere the time went:\n'
+cat "$DIR/times"
+printf '%5d s  all\n\n' "$SECONDS"
+printf '%d passed, %d failed, %d skipped\n' $PASSED $FAILED $SKIPPED
+[ $FAILED = 0 ] && [ $PASSED -gt 0 ]
