@@ -4,15 +4,13 @@
 # given. Exit 0 done; 1 refused with one line that says which patch and file, KDIR as it was.
 
 . "$(dirname "$0")/lib.sh"
+. "$TOP/scripts/apply-plain.sh"
 
-RECORD=.pc/thp-swap
 # Below refs/worktree/ each linked work tree of a repository has its own.
 APPLIED_BASE=refs/worktree/thp-swap/base
 APPLIED_TOP=refs/worktree/thp-swap/top
 
 kgit() { git -C "$KDIR" -c core.autocrlf=false -c apply.whitespace=nowarn "$@"; }
-
-kquilt() { QUILT_PC=.pc QUILT_PATCHES=patches quilt --quiltrc "$TOP/scripts/quiltrc" "$@"; }
 
 # queue: the patches of the tree in order.
 queue() { queue_series "$PATCHES/$TREE/series"; }
@@ -64,6 +62,7 @@ refuse_conflict()
 {
 	local file
 
+	if grep -q 'No space left' "$2"; then die "no space left in ${TMPDIR:-/tmp} to try the queue: nothing was changed"; fi
 	file=$(sed -n -e 's/^error: patch failed: \(.*\):[0-9]*$/\1/p' -e 's/.*rejects in file \(.*\)$/\1/p' \
 		-e 's/^error: \([^:]*\): .*/\1/p' -e 's/^The next patch would [a-z]* the file \(.*\),$/\1/p' \
 		-e 's/^File \(.*\) is not empty after patch.*/\1/p' "$2" | head -n 1)
@@ -157,118 +156,10 @@ git_unapply()
 	echo "unapply: $n patches are off, $KDIR is at $(kgit rev-parse --short HEAD) as before"
 }
 
-# stage_patches DIR: the queue and its series in DIR/patches.
-stage_patches()
-{
-	local p
-
-	mkdir "$1/patches"
-	for p in $(queue); do
-		cp "$PATCHES/$TREE/$p" "$1/patches/$p"
-		printf '%s\n' "$p" >>"$1/patches/series"
-	done
-}
-
-# try_scratch: the whole queue on copies of the files it touches; refuses if a patch does not fit.
-try_scratch()
-{
-	local f
-
-	mkdir "$SCRATCH/tree"
-	stage_patches "$SCRATCH/tree"
-	for f in $(touched "$SCRATCH/tree/patches/"*.patch); do
-		[ -e "$KDIR/$f" ] || continue
-		mkdir -p "$SCRATCH/tree/$(dirname "$f")"
-		cp -p "$KDIR/$f" "$SCRATCH/tree/$f"
-	done
-	(cd "$SCRATCH/tree" && kquilt push -a) >"$SCRATCH/log" 2>&1 ||
-		refuse_conflict "$(sed -n 's/^Applying patch \(patches\/\)\?//p' "$SCRATCH/log" | tail -n 1)" "$SCRATCH/log"
-}
-
-# new_folders: the folders that the queue will make, outer ones first. quilt pop leaves them behind.
-new_folders()
-{
-	local f
-
-	touched "$SCRATCH/tree/patches/"*.patch | while IFS= read -r f; do
-		while f=$(dirname "$f"); [ ! -e "$KDIR/$f" ]; do echo "folder $f"; done
-	done | sort -u
-}
-
-# plain_back: pop what is applied and remove our folders.
-plain_back()
-{
-	local folders
-
-	folders=$(sed -n 's/^folder //p' "$KDIR/$RECORD" | sort -r)
-	if [ -s "$KDIR/.pc/applied-patches" ]; then
-		(cd "$KDIR" && kquilt pop -a -f) >"$SCRATCH/pop.log" 2>&1 || return 1
-	fi
-	[ -z "$folders" ] || (cd "$KDIR" && xargs -d '\n' rmdir 2>/dev/null <<<"$folders" || true)
-	rm -rf "$KDIR/.pc" "$KDIR/patches"
-}
-
-plain_undo()
-{
-	trap '' INT TERM HUP
-	plain_back || die "KDIR=$KDIR could not be put back ($(tail -n 1 "$SCRATCH/pop.log")): free space there and run 'make unapply' again"
-	rm -rf "$SCRATCH"
-	die "$1 in KDIR=$KDIR: it is as it was"
-}
-
-plain_apply()
-{
-	local f
-
-	if grep -qs '^unfinished' "$KDIR/$RECORD"; then die "KDIR=$KDIR has the rest of an interrupted apply: run 'make unapply' first"; fi
-	[ ! -e "$KDIR/$RECORD" ] || die "the queue is on KDIR=$KDIR already: 'make unapply' takes it off"
-	for f in .pc patches; do
-		[ ! -e "$KDIR/$f" ] && [ ! -L "$KDIR/$f" ] ||
-			die "KDIR=$KDIR has a $f of its own (a quilt queue?): use a copy of the tree without it, or a git checkout; nothing was changed"
-	done
-	[ -w "$KDIR" ] || die "KDIR=$KDIR cannot be written to by $(id -un): nothing was changed"
-	need quilt quilt
-	try_scratch
-	mkdir "$KDIR/.pc"
-	trap 'plain_undo "interrupted"' INT TERM HUP
-	# Our record has to be there first, so .pc is made here, in the form that quilt makes it.
-	{ echo unfinished && new_folders; } >"$KDIR/$RECORD" && echo 2 >"$KDIR/.pc/.version" &&
-		echo patches >"$KDIR/.pc/.quilt_patches" && echo series >"$KDIR/.pc/.quilt_series" || plain_undo "no space"
-	stage_patches "$KDIR" 2>"$SCRATCH/log" || plain_undo "cannot write patches ($(tail -n 1 "$SCRATCH/log"))"
-	(cd "$KDIR" && kquilt push -a) >"$SCRATCH/log" 2>&1 || plain_undo "quilt push failed ($(tail -n 1 "$SCRATCH/log"))"
-	{
-		sed 1d "$KDIR/$RECORD"
-		(cd "$KDIR" && { find patches -type f; touched patches/*.patch; echo .pc/applied-patches; } |
-			while IFS= read -r f; do [ ! -f "$f" ] || sha256sum "$f"; done)
-	} >"$SCRATCH/record"
-	cp "$SCRATCH/record" "$KDIR/$RECORD.new" && mv "$KDIR/$RECORD.new" "$KDIR/$RECORD" || plain_undo "no space"
-	trap - INT TERM HUP
-	echo "apply: $(queue | wc -l) patches of $TREE are on $KDIR now (quilt, in its patches/ and .pc/)"
-}
-
-plain_unapply()
-{
-	local bad
-
-	[ -e "$KDIR/$RECORD" ] || die "the queue is not on KDIR=$KDIR: there is nothing to take off"
-	# An interrupted apply is taken off whatever it left; a whole one only if the user changed nothing since.
-	if ! grep -q '^unfinished' "$KDIR/$RECORD"; then
-		bad=$(cd "$KDIR" && grep -v '^folder ' $RECORD | sha256sum -c --quiet 2>/dev/null |
-			sed -n '1s/: FAILED.*//p' || true)
-		[ -z "$bad" ] || die "$bad in KDIR=$KDIR was changed after 'make apply': save your change (quilt diff) and take it back first; nothing was changed"
-		bad=$(cd "$KDIR" && find patches ! -type d | grep -vxFf <(sed 's/^[0-9a-f]*  //' $RECORD) | head -n 1 || true)
-		[ -z "$bad" ] || die "$bad in KDIR=$KDIR is yours: move it away first; nothing was changed"
-	fi
-	need quilt quilt
-	trap '' INT TERM HUP
-	# From here on it may be finished by a second call, whatever happens.
-	echo unfinished >>"$KDIR/$RECORD"
-	plain_back || die "quilt pop failed in KDIR=$KDIR ($(tail -n 1 "$SCRATCH/pop.log")): run 'make unapply' again"
-	echo "unapply: the queue is off, $KDIR is as before"
-}
-
 main()
 {
+	local lock
+
 	if [ "$VERB" = apply ]; then
 		check_kdir
 		[ -n "$(queue)" ] || die "the queue of tree $TREE is empty: there is nothing to apply"
@@ -276,12 +167,16 @@ main()
 		[ -d "$KDIR" ] || die "KDIR=$KDIR is no folder: give the path of a kernel source"
 		KDIR=$(realpath "$KDIR")
 	fi
+	# The folder itself is the lock: it may be a user's who cannot write to build/.
+	exec {lock}<"$KDIR"
+	flock -n "$lock" || die "another apply or unapply works on KDIR=$KDIR now: wait for it"
 	SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/thp-swap.XXXXXX")
 	trap 'rm -rf "$SCRATCH"' EXIT
+	trap 'die "interrupted: nothing was changed"' INT TERM HUP
 	if is_git; then "git_$VERB"; else "plain_$VERB"; fi
 }
 
 [ $# -ge 2 ] && [ $# -le 3 ] || die "usage: apply.sh apply|unapply KDIR [TREE]"
 VERB=$1 KDIR=$2 TREE=${3:-}
 case $VERB in apply|unapply) ;; *) die "usage: apply.sh apply|unapply KDIR [TREE]" ;; esac
-with_lock "kdir-$(printf '%s' "$KDIR" | sha256sum | cut -c1-16)" main
+main
