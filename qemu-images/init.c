@@ -52,6 +52,7 @@
 #define LINE_SIZE	1024
 #define TICK_MS		2000
 #define CG_ROOT		"/sys/fs/cgroup"
+#define THP_ENABLED	"/sys/kernel/mm/transparent_hugepage/enabled"
 #define KSM_RUN		"/sys/kernel/mm/ksm/run"
 #define KMEMLEAK	"/sys/kernel/debug/kmemleak"
 /* kmemleak reports only what was allocated at least 5 s before a scan. */
@@ -306,6 +307,15 @@ static void settings_remember(void)
 		remember_file(files[i]);
 }
 
+/* The kernel turns THP off at boot where it finds less than 512 MiB. */
+static void thp_enable(void)
+{
+	char text[64];
+
+	if (read_file(THP_ENABLED, text, sizeof(text)) && strstr(text, "[never]"))
+		write_file(THP_ENABLED, "madvise");
+}
+
 /* In "always [madvise] never" the value is the word in brackets. */
 static const char *chosen(char *value)
 {
@@ -317,29 +327,34 @@ static const char *chosen(char *value)
 	return open + 1;
 }
 
+static bool setting_differs(const struct setting *s, char *now, size_t size)
+{
+	return read_file(s->path, now, size) && strcmp(now, s->value);
+}
+
 static void settings_restore(struct problems *p)
 {
 	char now[160], was[160];
-	bool unmerged = false;
+	bool ksm = false;
 	int i;
 
 	for (i = 0; i < nr_settings; i++) {
-		struct setting *s = &settings[i];
-
-		if (!read_file(s->path, now, sizeof(now)) || !strcmp(now, s->value))
+		if (!setting_differs(&settings[i], now, sizeof(now)))
 			continue;
-		snprintf(was, sizeof(was), "%s", s->value);
-		problem(p, "%s is '%s', was '%s'", s->path, chosen(now), chosen(was));
-		/* KSM takes most settings only while no page is shared. */
-		if (strstr(s->path, "/ksm/") && !unmerged)
-			unmerged = write_file(KSM_RUN, "2");
-		snprintf(was, sizeof(was), "%s", s->value);
-		if (!write_file(s->path, chosen(was)))
-			problem(p, "%s cannot be restored: %s", s->path, strerror(errno));
+		snprintf(was, sizeof(was), "%s", settings[i].value);
+		problem(p, "%s is '%s', was '%s'", settings[i].path, chosen(now), chosen(was));
+		ksm |= !!strstr(settings[i].path, "/ksm/");
 	}
-	for (i = 0; unmerged && i < nr_settings; i++)
-		if (!strcmp(settings[i].path, KSM_RUN))
-			write_file(KSM_RUN, settings[i].value);
+	/* KSM takes most settings only while no page is shared. */
+	if (ksm)
+		write_file(KSM_RUN, "2");
+	for (i = 0; i < nr_settings; i++) {
+		if (!setting_differs(&settings[i], now, sizeof(now)))
+			continue;
+		snprintf(was, sizeof(was), "%s", settings[i].value);
+		if (!write_file(settings[i].path, chosen(was)))
+			problem(p, "%s cannot be restored: %s", settings[i].path, strerror(errno));
+	}
 }
 
 /* Processes. */
@@ -828,6 +843,7 @@ int main(void)
 	setenv("TMPDIR", "/tmp", 1);
 
 	port_open();
+	thp_enable();
 	settings_remember();
 	plan_make();
 	limit = seconds_word("thp.limit", 60) * 1000;

@@ -25,7 +25,8 @@ class Output:
         self.plan = None
         self.skip_all = None
         self.results = []
-        self.running = None     # the test that began and did not report
+        self.running = None     # the test that began last and did not report yet
+        self.lost = []          # tests that began and did not report before the next one began
         self.said = []          # what came after the last result
         self.problems = []
 
@@ -35,10 +36,8 @@ class Output:
             return []
         reported = {r.number for r in self.results}
         numbers = [n for n in range(1, self.plan + 1) if n not in reported]
-        names = [f"#{n}" for n in numbers]
-        if self.running and names:
-            names[0] = self.running
-        return names
+        began = self.lost + ([self.running] if self.running else [])
+        return [began[i] if i < len(began) else f"#{n}" for i, n in enumerate(numbers)]
 
 
 def short_name(name):
@@ -86,6 +85,8 @@ def parse(lines):
             out.running, out.said = None, []
         else:
             if run:
+                if out.running:
+                    out.lost.append(out.running)
                 out.running, out.said = short_name(run[1]), []
             out.said.append(line)
     if out.plan is None:
