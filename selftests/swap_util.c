@@ -1194,39 +1194,31 @@ bool thp_out_whole(const void *p, const char **why)
 {
 	static char text[160];
 	size_t nr = thp_pages();
-	__u64 first = 0;
+	__u64 e[512];
 	size_t i;
 
-	for (i = 0; i < nr; i++) {
-		const char *addr = (const char *)p + i * page_size();
-		__u64 e = pagemap_get(addr);
-
-		if (!i)
-			first = e;
-		text[0] = '\0';
-		if (!entry_is_swap(e))
-			snprintf(text, sizeof(text),
-				 "page %zu is %s", i, entry_is_present(e) ?
-				 "present" : "neither swapped nor present");
-		else if (!i && entry_offset(e) % nr)
+	text[0] = '\0';
+	if (nr > 512 || pagemap_read(p, e, nr))
+		snprintf(text, sizeof(text), "no pagemap of %zu pages", nr);
+	for (i = 0; i < nr && !text[0]; i++) {
+		if (!entry_is_swap(e[i]))
+			snprintf(text, sizeof(text), "page %zu is %s", i,
+				 entry_is_present(e[i]) ? "present" :
+				 "neither swapped nor present");
+		else if (!i && entry_offset(e[i]) % nr)
 			snprintf(text, sizeof(text),
 				 "first offset %llu is no multiple of %zu",
-				 entry_offset(e), nr);
-		else if (entry_type(e) != entry_type(first) ||
-			 entry_offset(e) != entry_offset(first) + i)
+				 entry_offset(e[i]), nr);
+		else if (entry_type(e[i]) != entry_type(e[0]) ||
+			 entry_offset(e[i]) != entry_offset(e[0]) + i)
 			snprintf(text, sizeof(text),
 				 "page %zu is at %d:%llu, page 0 at %d:%llu", i,
-				 entry_type(e),
-				 entry_offset(e),
-				 entry_type(first),
-				 entry_offset(first));
-		if (text[0]) {
-			if (why)
-				*why = text;
-			return false;
-		}
+				 entry_type(e[i]), entry_offset(e[i]),
+				 entry_type(e[0]), entry_offset(e[0]));
 	}
-	return true;
+	if (text[0] && why)
+		*why = text;
+	return !text[0];
 }
 
 size_t count_out_whole(const void *p, size_t nr)
