@@ -56,7 +56,7 @@
 /* A limit per test that an emulated guest with KASAN keeps with ease. */
 #define SWAP_TIMEOUT	120
 /* Bound of the waits below, in milliseconds. */
-#define SWAP_WAIT_MS	10000
+#define SWAP_WAIT_MS	30000
 
 /* A line of diagnosis, as the harness prints them. */
 #define note(fmt, ...) fprintf(stderr, "# " fmt "\n", ##__VA_ARGS__)

@@ -10,9 +10,10 @@
 #define NR_WORKERS	3
 #define NR_THP		2
 #define NR_SMALL	300
-/* swapoffs that must have worked, and the time that they may take. */
+/* swapoffs to do, the time that they may take, and how many must be done. */
 #define ROUNDS		12
-#define LIMIT_MS	60000
+#define LIMIT_MS	30000
+#define ROUNDS_LEAST	3
 
 struct control {
 	int stop;
@@ -202,7 +203,7 @@ TEST_F_TIMEOUT(swapoff_load, loop, SWAP_TIMEOUT)
 	__atomic_store_n(&self->control->stop, 1, __ATOMIC_RELAXED);
 	for (i = 0; i < NR_WORKERS; i++)
 		EXPECT_EQ(0, wait_child(pids[i]));
-	EXPECT_EQ(ROUNDS, done);
+	EXPECT_LE(ROUNDS_LEAST, done);
 	note("%d swapoffs, %d refused, rounds of the workers: %d %d %d", done,
 	     refused, self->control->rounds[0], self->control->rounds[1],
 	     self->control->rounds[2]);
