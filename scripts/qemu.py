@@ -36,10 +36,11 @@ def read_machine(path):
 
 def kernel_cmdline(machine, extra="", icount=False):
     """The kernel command line: what every guest has, what the machine asks for, what the caller asks for."""
-    words = [f"console={machine['console']}", machine.get("cmdline", ""),
-             "panic=-1 oops=panic printk.devkmsg=on"]
+    # The host can leave an emulated CPU without time for long: that alone must not look like a stall.
+    words = [f"console={machine['console']}", machine.get("cmdline", ""), "panic=-1 oops=panic printk.devkmsg=on",
+             "rcupdate.rcu_cpu_stall_timeout=60 watchdog_thresh=30"]
     if icount:
-        words.append("nokaslr norandmaps random.trust_cpu=off")
+        words += ["nokaslr norandmaps random.trust_cpu=off", machine.get("cmdline_icount", "")]
     line = " ".join(" ".join(words + [extra]).split())
     limit = int(machine.get("cmdline_max", 2047))
     if len(line) > limit:
