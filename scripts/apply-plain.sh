@@ -137,7 +137,7 @@ plain_unapply()
 		bad=$(cd "$KDIR" && grep -v '^folder ' $RECORD | sha256sum -c --quiet 2>/dev/null |
 			sed -n '1s/: FAILED.*//p' || true)
 		[ -z "$bad" ] || die "$bad in KDIR=$KDIR was changed after 'make apply': save your change (quilt diff) and take it back first; nothing was changed"
-		bad=$(cd "$KDIR" && find patches ! -type d | grep -vxFf <(sed 's/^[0-9a-f]*  //' $RECORD) | head -n 1 || true)
+		bad=$(cd "$KDIR" && find patches ! -type d | grep -vxFf <(sed 's/^[0-9a-f]*  //' $RECORD) | sed -n 1p || true)
 		[ -z "$bad" ] || die "$bad in KDIR=$KDIR is yours: move it away first; nothing was changed"
 	fi
 	trap '' INT TERM HUP

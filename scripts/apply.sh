@@ -65,7 +65,7 @@ refuse_conflict()
 	if grep -q 'No space left' "$2"; then die "no space left in ${TMPDIR:-/tmp} to try the queue: nothing was changed"; fi
 	file=$(sed -n -e 's/^error: patch failed: \(.*\):[0-9]*$/\1/p' -e 's/.*rejects in file \(.*\)$/\1/p' \
 		-e 's/^error: \([^:]*\): .*/\1/p' -e 's/^The next patch would [a-z]* the file \(.*\),$/\1/p' \
-		-e 's/^File \(.*\) is not empty after patch.*/\1/p' "$2" | head -n 1)
+		-e 's/^File \(.*\) is not empty after patch.*/\1/p' "$2" | sed -n 1p)
 	[ -n "$file" ] || file=$(touched "$PATCHES/$TREE/$1" | paste -sd' ')
 	if patch --dry-run -sfRp1 -F0 -d "$KDIR" <"$PATCHES/$TREE/$1" >/dev/null 2>&1; then
 		die "$1 is in KDIR=$KDIR already (file $file): nothing was changed"
@@ -82,7 +82,7 @@ check_clean()
 	for s in rebase-merge rebase-apply MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD; do
 		[ ! -e "$dir/$s" ] || die "KDIR=$KDIR has a rebase, merge or cherry-pick under way ($s): finish or abort it first"
 	done
-	dirty=$(kgit status --porcelain --untracked-files=no | head -n 1)
+	dirty=$(kgit status --porcelain --untracked-files=no | sed -n 1p)
 	[ -z "$dirty" ] || die "KDIR=$KDIR has uncommitted changes (${dirty:3}): commit or stash them first; nothing was changed"
 }
 
@@ -121,7 +121,7 @@ git_apply()
 	done
 	# An untracked file in the way would make the checkout below stop half-way.
 	while IFS= read -r f; do
-		[ ! -e "$KDIR/$f" ] || die "untracked file $f in KDIR=$KDIR is in the way of $(grep -lF "+++ b/$f" "$PATCHES/$TREE"/*.patch | head -n 1 | xargs basename): move it away; nothing was changed"
+		[ ! -e "$KDIR/$f" ] || die "untracked file $f in KDIR=$KDIR is in the way of $(grep -lF "+++ b/$f" "$PATCHES/$TREE"/*.patch | sed -n 1p | xargs basename): move it away; nothing was changed"
 	done < <(kgit diff --name-only --no-renames --diff-filter=A "$head" "$commit")
 	trap '' INT TERM HUP
 	kgit update-ref $APPLIED_BASE "$head"

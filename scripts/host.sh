@@ -38,5 +38,9 @@ host_missing()
 # host_reason PACKAGE: what needs PACKAGE.
 host_reason()
 {
-	host_rows | awk -v p="$1" '$2 == p {sub(/^([^ ]+ +){3}/, ""); print; exit}'
+	local package reason
+
+	while read -r _ package _ reason; do
+		[ "$package" != "$1" ] || { echo "$reason"; return 0; }
+	done < <(host_rows)
 }

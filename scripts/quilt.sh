@@ -28,7 +28,7 @@ take_patches()
 
 	for p in $(queue_series "$PATCHES/$TREE/series"); do
 		cmp -s "$PATCHES/$TREE/$p" "$LIVE/patches/$p" && continue
-		if applied | grep -qxF "$p"; then
+		if grep -qxF "$p" <<<"$(applied)"; then
 			die "$PATCHES/$TREE/$p has changed while it was applied: 'make pop', then 'make push' (or 'make refresh' to overwrite it)"
 		fi
 		cp "$PATCHES/$TREE/$p" "$LIVE/patches/$p"

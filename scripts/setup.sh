@@ -19,7 +19,7 @@ become_root()
 }
 
 # lists_known PACKAGE: the machine's package lists know PACKAGE.
-lists_known() { apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'; }
+lists_known() { grep -q 'Candidate: [^(]' <<<"$(apt-cache policy "$1" 2>/dev/null)"; }
 
 locked_main()
 {
