@@ -73,7 +73,7 @@ static const char *missing(enum area_kind kind, bool thp)
 static void start(struct __test_metadata *_metadata, struct memory *m,
 		  enum area_kind kind, bool thp)
 {
-	m->nr = thp_pages() ? thp_pages() : 512;
+	m->nr = thp ? thp_pages() : 128;
 	m->len = m->nr * page_size();
 	m->progress = mmap(NULL, page_size(), PROT_READ | PROT_WRITE,
 			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
