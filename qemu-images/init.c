@@ -31,6 +31,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <stdnoreturn.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
@@ -41,8 +42,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define __printf(a, b)	__attribute__((format(printf, a, b)))
-#define __noreturn	__attribute__((noreturn))
+#define PRINTF_LIKE(a, b)	format(printf, a, b)
+#define __printf(a, b)		__attribute__((PRINTF_LIKE(a, b)))
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
 #define MAX_TESTS	128
@@ -151,7 +152,7 @@ static const char *word_value(const char *name)
 	return found;
 }
 
-static __noreturn void end_machine(void)
+static noreturn void end_machine(void)
 {
 	const char *end = word_value("thp.end");
 
@@ -163,7 +164,7 @@ static __noreturn void end_machine(void)
 		pause();
 }
 
-static __noreturn __printf(1, 2) void fatal(const char *fmt, ...)
+static noreturn __printf(1, 2) void fatal(const char *fmt, ...)
 {
 	char text[LINE_SIZE - 32];
 	va_list ap;
@@ -379,7 +380,8 @@ static bool leftover_entry(const char *dir, const char *name, void *arg)
 	if (!read_file(path, stat_text, sizeof(stat_text)))
 		return false;
 	close = strrchr(stat_text, ')');
-	if (!close || sscanf(close + 2, "%c %*d %*d %*d %*d %*d %u", &state, &flags) != 2)
+	if (!close ||
+	    sscanf(close + 2, "%c %*d %*d %*d %*d %*d %u", &state, &flags) != 2)
 		return false;
 	/* PF_KTHREAD and zombies are not ours to end. */
 	if (flags & 0x200000 || state == 'Z' || state == 'X')
@@ -422,7 +424,8 @@ static void processes_end(struct problems *p, bool expected)
 	if (wait_alone(expected ? 0 : 1000, &left))
 		return;
 	if (!expected)
-		problem(p, "%d leftover process(es), one is %d (%s)", left.count, left.pid, left.comm);
+		problem(p, "%d leftover process(es), one is %d (%s)",
+			left.count, left.pid, left.comm);
 	kill(-1, SIGKILL);
 	if (wait_alone(10000, &left))
 		return;
@@ -532,7 +535,7 @@ static void child_exited(int sig)
 	(void)sig;
 }
 
-static __noreturn void run_child(const char *slug, int out)
+static noreturn void run_child(const char *slug, int out)
 {
 	char name[80], path[160], *args, *argv[32];
 	sigset_t none;

@@ -17,6 +17,7 @@ import qemu
 
 QEMU_DIR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "build", "qemu", "bin")
 PANIC = b"Kernel panic - not syncing"
+GIVES_UP = b"thp: PID 1 gives up: "
 PANIC_END = b"---[ end Kernel panic"
 # How long the machine may take to go off after its verdict, and a dump to stop coming.
 OFF_SECONDS = 15
@@ -154,6 +155,9 @@ class Guest:
 
     def gone(self):
         """QEMU has ended without a verdict."""
+        _, found, reason = self.console_tail.rpartition(GIVES_UP)
+        if found:
+            return "error", "PID 1 gives up: " + reason.split(b"\n")[0].decode(errors="replace").strip()
         said = self.vm.messages().splitlines()
         code = self.vm.process.returncode
         how = f"signal {-code}" if code < 0 else f"exit status {code}"

@@ -48,8 +48,9 @@ def kernel_cmdline(machine, extra="", icount=False):
     return line
 
 
-def disk_arguments(disks, bus, blkdebug=None):
-    """Arguments for raw disks whose file is never written; the fault rules in blkdebug apply to the last one."""
+def disk_arguments(disks, bus, blkdebug=None, last_first=False):
+    """Arguments for raw disks whose file is never written; the fault rules in blkdebug apply to the last one. Some
+    machines number the disks from the last to the first."""
     args = []
     for i, path in enumerate(disks):
         spec = f"file={path},format=raw,snapshot=on"
@@ -58,8 +59,7 @@ def disk_arguments(disks, bus, blkdebug=None):
             spec = f"file.driver=blkdebug,file.config={blkdebug},file.image.filename={path},format=raw"
         args += ["-drive", f"id=disk{i},if=none,{spec}"]
     devices = [["-device", f"virtio-blk-{bus},drive=disk{i},serial=disk{i}"] for i in range(len(disks))]
-    # QEMU fills its virtio-mmio slots from the last to the first, and the kernel counts from the first.
-    if bus == "device":
+    if last_first:
         devices.reverse()
     return args + sum(devices, [])
 
@@ -75,7 +75,7 @@ def arguments(machine, kernel, initrd, memory=512, smp=2, cmdline="", icount=Fal
         args += ["-icount", "shift=1,sleep=off", "-rtc", "clock=vm,base=2026-01-01T00:00:00", "-seed", "1"]
     if bus == "device":
         args += ["-global", "virtio-mmio.force-legacy=false"]
-    args += disk_arguments(disks, bus, blkdebug)
+    args += disk_arguments(disks, bus, blkdebug, machine.get("disks") == "last-first")
     args += ["-device", f"virtio-serial-{bus},max_ports=2"]
     args += ["-kernel", kernel, "-initrd", initrd, "-append", cmdline]
     return args

@@ -97,6 +97,10 @@ class FakeQemu(unittest.TestCase):
         self.assertEqual((status, meta["ended"]), (1, "error"))
         self.assertIn("exit status 0) before the verdict", meta["reason"])
 
+    def test_init_gives_up(self):
+        _, meta, _ = self.boot("no-port")
+        self.assertEqual((meta["ended"], meta["reason"]), ("error", "PID 1 gives up: no port"))
+
     def test_qemu_does_not_start(self):
         status, meta, said = self.boot("no-start")
         self.assertEqual((status, meta["ended"]), (1, "error"))
@@ -175,7 +179,7 @@ class Machines(unittest.TestCase):
         self.assertIn("nokaslr", qemu.kernel_cmdline({"console": "ttyS0"}, icount=True))
 
     def test_disks_are_snapshots(self):
-        args = " ".join(qemu.disk_arguments(["/a", "/b"], "device", "/rules"))
+        args = " ".join(qemu.disk_arguments(["/a", "/b"], "device", "/rules", last_first=True))
         self.assertIn("file=/a,format=raw,snapshot=on", args)
         self.assertIn("file.driver=blkdebug,file.config=/rules,file.image.filename=/b", args)
         self.assertLess(args.index("drive=disk1"), args.index("drive=disk0"))
