@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """The data file selftests/expected, which says per tree, state and machine what each test must do: read by judge.py;
 run by itself (expected.py FILE --trees ... --machines ... --slugs ...) it names lines that can match nothing and
