@@ -2,14 +2,18 @@
 /*
  * A device with stable writes (checksums, compression) must see a page that
  * does not change while it is written. A page whose writeback still runs when
- * a fault finds it in the swap cache may thus not be mapped writable.
+ * a fault finds it in the swap cache may thus not be mapped writable: a write to
+ * it goes to a copy.
  *
- * While the page is paged out, a writer on another CPU waits for a random time
- * and then counts up two words of it as fast as it can, the first word of the page
- * first and the last one second. A copy taken at one moment has two equal counts,
- * or a first one that is ahead by one. A copy of a page that changed meanwhile has
- * a last count that is ahead. What the slots of the area hold is read from the
- * device.
+ * While a page is paged out, a writer on another CPU writes to it. If the device
+ * is still busy with the page after that, and the page table has the same frame as
+ * before, the write went to the frame under writeback.
+ *
+ * The writer then counts up two words of the page as fast as it can, the first
+ * word of the page first and the last one second. A copy taken at one moment has
+ * two equal counts, or a first one that is ahead by one; in a copy of a page that
+ * changed meanwhile the last one is ahead. What the slots of the area hold is read
+ * from the device.
  */
 #include "kselftest_harness.h"
 #include "swap_util.h"
@@ -21,14 +25,15 @@
 
 #define MAGIC	0x5ab1e5ab1e5ab1e5ULL
 /* Rounds: until so many writes met the page on its way out, or so many in all. */
-#define MEETINGS	30
-#define ROUNDS		600
+#define MEETINGS	20
+#define ROUNDS		300
 /* Slots of the area: few, since each round reads all of them. */
 #define SLOTS	63
 
 struct memory {
 	struct swap_area area;
 	__u64 *page;
+	char *other;
 	bool read_first;
 	/*
 	 * Shared with the writer: the round, counted from 1, that shall run, the
@@ -37,6 +42,10 @@ struct memory {
 	int run, stop, stopped;
 	__u64 delay_ns;
 	__u64 count;
+	/* Frame before page-out; writes under writeback, and those to that frame. */
+	__u64 pfn;
+	int met, same_frame;
+	int inflight, pagemap;
 };
 
 FIXTURE(reuse_stable_writes) {
@@ -82,14 +91,39 @@ static __u64 now_ns(void)
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
+/* Does the device still write? */
+static bool writes_in_flight(const struct memory *m)
+{
+	char text[64] = "";
+	long reads, writes;
+
+	return pread(m->inflight, text, sizeof(text) - 1, 0) > 0 &&
+	       sscanf(text, "%ld %ld", &reads, &writes) == 2 && writes;
+}
+
+static __u64 entry_now(const struct memory *m)
+{
+	__u64 e = 0;
+	off_t at = (uintptr_t)m->page / page_size() * sizeof(e);
+
+	return pread(m->pagemap, &e, sizeof(e), at) == sizeof(e) ? e : 0;
+}
+
+/* In this order for whoever copies the page. */
+static void count_up(struct memory *m)
+{
+	m->count++;
+	__atomic_store_n(m->page, m->count, __ATOMIC_RELEASE);
+	__atomic_store_n(m->page + LAST, m->count, __ATOMIC_RELEASE);
+}
+
 static void *writer(void *arg)
 {
 	struct memory *m = arg;
-	__u64 *first = m->page, *last = m->page + LAST;
 	int round;
 
 	for (round = 1; ; round++) {
-		__u64 until;
+		__u64 until, e;
 
 		while (__atomic_load_n(&m->run, __ATOMIC_ACQUIRE) < round) {
 			if (__atomic_load_n(&m->stop, __ATOMIC_ACQUIRE) == INT_MAX)
@@ -99,13 +133,18 @@ static void *writer(void *arg)
 		while (now_ns() < until)
 			;
 		if (m->read_first)
-			__atomic_load_n(last, __ATOMIC_RELAXED);
+			__atomic_load_n(m->page + LAST, __ATOMIC_RELAXED);
+		count_up(m);
+		if (writes_in_flight(m)) {
+			e = entry_now(m);
+			m->met += entry_is_present(e);
+			m->same_frame += entry_is_present(e) && entry_pfn(e) == m->pfn;
+		}
 		do {
-			m->count++;
-			/* In this order for whoever copies the page. */
-			__atomic_store_n(first, m->count, __ATOMIC_RELEASE);
-			__atomic_store_n(last, m->count, __ATOMIC_RELEASE);
+			count_up(m);
 		} while (__atomic_load_n(&m->stop, __ATOMIC_ACQUIRE) < round);
+		/* A page in this CPU's batch is not on the LRU, and cannot leave. */
+		madvise(m->other, page_size(), MADV_COLD);
 		__atomic_store_n(&m->stopped, round, __ATOMIC_RELEASE);
 	}
 }
@@ -119,13 +158,7 @@ static bool is_stopped(void *arg)
 
 static bool device_idle(void *arg)
 {
-	struct swap_area *a = arg;
-	char path[128], text[64];
-	long reads, writes;
-
-	snprintf(path, sizeof(path), "%s/inflight", a->sys);
-	return !read_str(path, text, sizeof(text)) &&
-	       sscanf(text, "%ld %ld", &reads, &writes) == 2 && !reads && !writes;
+	return !writes_in_flight(arg);
 }
 
 static void start(struct __test_metadata *_metadata, struct memory *m,
@@ -140,8 +173,15 @@ static void start(struct __test_metadata *_metadata, struct memory *m,
 	ASSERT_EQ(0, set_file(path, "1"));
 	ASSERT_EQ(0, area_write_header(&m->area, SLOTS, NULL, 0));
 	ASSERT_EQ(0, area_swapon(&m->area, 10));
+	snprintf(path, sizeof(path), "%s/inflight", m->area.sys);
+	m->inflight = open(path, O_RDONLY | O_CLOEXEC);
+	m->pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	ASSERT_LE(0, m->inflight);
+	ASSERT_LE(0, m->pagemap);
 	m->page = small_map(1);
 	ASSERT_NE(NULL, m->page);
+	m->other = small_alloc(1, 1);
+	ASSERT_NE(NULL, m->other);
 	/* Hard to compress, so that writing the page takes its time. */
 	for (i = 1; i < LAST; i++)
 		m->page[i] = rnd(&state);
@@ -176,64 +216,69 @@ static int look(const struct memory *m, int fd, __u64 *buf, struct copies *c)
 	return 0;
 }
 
-/* One page-out that the writer comes across; false if anybody hung. */
-static bool one_round(struct memory *m, int round, __u64 delay_ns)
+/*
+ * One page-out that the writer comes across; false if anybody hung. If the device
+ * writes while madvise() runs, so has the writer to: after a random part of the time
+ * that this takes. If the device only begins there, after that.
+ */
+static bool one_round(struct memory *m, int round)
 {
-	m->delay_ns = delay_ns;
-	__atomic_store_n(&m->run, round, __ATOMIC_RELEASE);
+	bool async = m->area.kind == AREA_VIRTIO;
+
+	m->pfn = entry_pfn(entry_now(m));
+	if (!async)
+		__atomic_store_n(&m->run, round, __ATOMIC_RELEASE);
 	madvise(m->page, page_size(), MADV_PAGEOUT);
+	if (async)
+		__atomic_store_n(&m->run, round, __ATOMIC_RELEASE);
+	if (!wait_for(device_idle, m, SWAP_WAIT_MS))
+		return false;
 	__atomic_store_n(&m->stop, round, __ATOMIC_RELEASE);
-	return wait_for(is_stopped, m, SWAP_WAIT_MS) &&
-	       wait_for(device_idle, &m->area, SWAP_WAIT_MS);
+	return wait_for(is_stopped, m, SWAP_WAIT_MS);
 }
 
-/* How long it takes to page out and, on an asynchronous device, to write. */
 static __u64 page_out_ns(struct memory *m)
 {
 	__u64 begin = now_ns();
 
 	madvise(m->page, page_size(), MADV_PAGEOUT);
-	while (!device_idle(&m->area) && now_ns() - begin < 1000000000ULL)
-		;
 	return now_ns() - begin;
 }
 
 static void churn(struct __test_metadata *_metadata, struct memory *m)
 {
 	struct copies c = { 0 };
-	__u64 state = 3, ns = 0;
+	__u64 state = 3, ns = ~0ULL, once;
 	pthread_t thread;
 	__u64 *buf = NULL;
-	int round = 0, met = 0, fd, i;
+	int round = 0, fd, i;
 	bool right = true;
 
 	fd = open(m->area.dev, O_RDONLY | O_DIRECT | O_CLOEXEC);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, posix_memalign((void **)&buf, page_size(), SLOTS * page_size()));
 	for (i = 0; i < 8; i++) {
-		__u64 once = page_out_ns(m);
-
+		once = page_out_ns(m);
+		ns = once < ns ? once : ns;
 		m->page[0] = 0;
-		if (!ns || once < ns)
-			ns = once;
+		madvise(m->other, page_size(), MADV_COLD);
 	}
 	ASSERT_EQ(0, pthread_create(&thread, NULL, writer, m));
-	while (right && round < ROUNDS && met < MEETINGS && c.torn < 5) {
-		long out = vmstat("pswpout"), in = vmstat("pswpin");
-
-		right = one_round(m, ++round, rnd(&state) % (ns + 1)) &&
+	while (right && round < ROUNDS && m->met < MEETINGS && !c.torn) {
+		if (m->area.kind != AREA_VIRTIO)
+			m->delay_ns = rnd(&state) % (ns + 1);
+		right = one_round(m, ++round) &&
 			m->page[0] == m->count && m->page[LAST] == m->count &&
 			m->page[1] == MAGIC && !look(m, fd, buf, &c);
-		/* Written, and back without being read. */
-		met += vmstat("pswpout") > out && vmstat("pswpin") == in;
 	}
 	__atomic_store_n(&m->stop, INT_MAX, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
 	close(fd);
-	TH_LOG("%d rounds, %d writes met the page, %ld copies on the device, %ld torn",
-	       round, met, c.seen, c.torn);
+	TH_LOG("%d rounds, %d writes under writeback, %ld copies on the device, %ld torn",
+	       round, m->met, c.seen, c.torn);
 	/* In memory nothing is lost, and nobody hung. */
 	EXPECT_TRUE(right);
+	EXPECT_EQ(0, m->same_frame);
 	EXPECT_EQ(0, c.torn);
 }
 
