@@ -14,7 +14,8 @@ locked_build()
 	t0=$(date +%s)
 	kbuild_init "$SRC" "$OUT" "$MACHINE" "$TREE"
 	kbuild_config
-	kbuild_image
+	# One kernel at a time: two side by side would take as long and finish late, both of them.
+	with_lock kernel-build kbuild_image
 	say "$TREE $STATE $(basename "$OUT"): kernel ready after $(($(date +%s) - t0)) s"
 	case $STATE in
 	control:*)
@@ -49,5 +50,5 @@ if [ "$STATE" = kdir ]; then
 fi
 case $STATE in
 control:*) with_lock "control-$TREE-$(basename "$OUT")" with_lock "control-$TREE" source_and_build ;;
-*)	with_lock "${STATE}-$TREE-$(basename "$OUT")" source_and_build ;;
+*)	with_lock "$(basename "$(dirname "$OUT")")-$TREE-$(basename "$OUT")" source_and_build ;;
 esac

@@ -69,11 +69,13 @@ state_check()
 }
 
 # state_dir TREE STATE: the folder that holds linux/ (the source) and the build directories of a state. The
-# controls of a tree share one, so that going from one to the next rebuilds only what the patch touches.
+# controls of a tree share one, so that going from one to the next rebuilds only what the patch touches; with an empty
+# queue patched is pristine, and is not built twice.
 state_dir()
 {
 	case $2 in
 	control:*) echo "$BUILD/$1/control" ;;
+	patched) if [ -n "$(queue_series "$PATCHES/$1/series")" ]; then echo "$BUILD/$1/patched"; else echo "$BUILD/$1/pristine"; fi ;;
 	*)	echo "$BUILD/$1/$2" ;;
 	esac
 }

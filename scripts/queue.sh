@@ -106,9 +106,9 @@ TREE=$1 STATE=$2
 tree_check "$TREE"
 state_check "$TREE" "$STATE"
 "$TOP/scripts/source.sh" "$TREE" "${TARBALL:-}"
-[ "$STATE" != pristine ] || exit 0
-need quilt quilt
 DIR=$(state_dir "$TREE" "$STATE")
+[ "$DIR" != "$BUILD/$TREE/pristine" ] || exit 0
+need quilt quilt
 LIVE=$DIR/linux
 PRISTINE=$BUILD/$TREE/pristine/linux
 with_lock "$(basename "$DIR")-source-$TREE" locked_main
