@@ -33,7 +33,8 @@ packages()
 	if ! host_is_debian; then
 		bad packages "not Debian: your distribution's names may differ" "install: $missing"
 	elif [ "$(id -u)" != 0 ] && ! sudo_works && ! { command -v sudo >/dev/null && [ -t 0 ]; }; then
-		bad packages "$(wc -w <<<"$missing") are missing, and you are not root here" "as root: apt-get install $missing"
+		bad packages "$(wc -w <<<"$missing") are missing, and you are not root here" \
+			"as root: apt-get install $missing"
 	else
 		bad packages "$(wc -w <<<"$missing") are missing" "make setup"
 	fi
@@ -119,11 +120,12 @@ cache()
 
 sources()
 {
-	local t
+	local t lock
 
 	for t in $(trees); do
 		if [ -d "$BUILD/$t/pristine/linux" ] && [ -f "$BUILD/$t/source.lock" ]; then
-			good "$t" "$(conf_get "$BUILD/$t/source.lock" package) $(conf_get "$BUILD/$t/source.lock" version) is unpacked"
+			lock=$BUILD/$t/source.lock
+			good "$t" "$(conf_get "$lock" package) $(conf_get "$lock" version) is unpacked"
 		else
 			note "$t" "source not unpacked yet: 'make source TREE=$t', or any verb that needs it"
 		fi

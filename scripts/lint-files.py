@@ -17,14 +17,14 @@ TREE_KEYS = {"version", "package", "suites", "tested"}
 MACHINE_KEYS = {"arch": "x86_64|arm64|riscv64", "karch": r"\w+", "cross": r"([a-z0-9_]+-linux-gnu-)?",
                 "image": r"arch/\S+", "qemu": "x86_64|aarch64|riscv64", "args": r"-M \S+.*", "bus": "pci|mmio",
                 "console": r"\w+", "cmdline": ".*"}
-MACHINE_MORE = {"cmdline_max": r"\d+"}
+MACHINE_MORE = {"cmdline_max": r"\d+", "cmdline_icount": ".+", "disks": ".+"}
 RESULTS = ("pass", "fail", "skip", "any")
 # Texts that are not ours to change, or that are bad on purpose.
 FOREIGN = ("COPYING", "scripts/tests/fixtures/")
 # A program's message is not broken to fit, so that it can be searched for; nor is an address.
 LONG_STRING = re.compile(r"(\"[^\"]* [^\"]{40,}\"?|'[^']* [^']{40,}'?|\w+://|\b(die|warn|say|plain_undo|echo|printf) [\"'])")
 # Written in two parts, so that this file does not find itself.
-HERE_ONLY = [("a path of one machine", re.compile(r"(?<![\w.$}])/(wo" "rk|ro" r"ot|ho" r"me/[a-z]+)/")),
+HERE_ONLY = [("a path of one machine", re.compile(r"(?<![\w.$}])(?<![\w}][\"'])/(wo" "rk|ro" r"ot|ho" r"me/[a-z]+)/")),
              ("the host name of a mirror", re.compile(r"[a-z0-9-]+\.(deb" "ian|ubu" r"ntu)\.(org|net|com)\b"))]
 
 

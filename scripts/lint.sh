@@ -33,6 +33,8 @@ checkpatch_one()
 		return 0
 	fi
 	case $f in
+	# `Caught-By:` looks like a tag to checkpatch.
+	*/controls/*.patch) args+=(--no-signoff --ignore "$CHECKPATCH_IGNORE,BAD_SIGN_OFF") ;;
 	*.patch) args+=(--no-signoff) ;;
 	*)	args+=(--file) ;;
 	esac

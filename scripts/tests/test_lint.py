@@ -195,9 +195,9 @@ class Files(unittest.TestCase):
         self.assertEqual(FILES.blank_problems("a.c", ""), [])
 
     def test_one_machine(self):
-        for text in ("cd /wo" "rk/main", "x=/ro" "ot/y", "/ho" "me/ann/linux", "http://ftp.deb" "ian.org/x"):
+        for text in ("cd /wo" "rk/main", "x=/ro" "ot/y", "/ho" "me/ann/linux", "cp '/ro" "ot/y'", "http://ftp.deb" "ian.org/x"):
             self.assertEqual(len(FILES.machine_only_problems("a.sh", text)), 1, text)
-        for text in ("a/wo" "rk/b", "$x/ro" "ot/y", "build/qemu/ro" "ot/x"):
+        for text in ("a/wo" "rk/b", "$x/ro" "ot/y", "build/qemu/ro" "ot/x", '"$OUT"/ro' "ot/x"):
             self.assertEqual(FILES.machine_only_problems("a.sh", text), [], text)
 
     def test_python(self):
