@@ -51,6 +51,13 @@ private_source()
 	mkdir "$SRC/patches"
 	for p in $QUEUE; do cp "$PATCHES/$TREE/$p" "$SRC/patches/$p"; done
 	tr ' ' '\n' <<<"$QUEUE" >"$SRC/patches/series"
+	# Quilt's backups must not be links to the pristine files: pop gives them a new time.
+	# shellcheck disable=SC2086 # one word per patch
+	mapfile -t ALL < <(cd "$SRC/patches" && touched $QUEUE)
+	for p in "${ALL[@]}"; do
+		[ -f "$SRC/$p" ] && [ "$(stat -c %h "$SRC/$p")" != 1 ] || continue
+		cp -p "$SRC/$p" "$SRC/$p.own" && mv -f "$SRC/$p.own" "$SRC/$p"
+	done
 }
 
 # objects VARIANT FILE...: what to build for touched files on a variant.
@@ -229,8 +236,6 @@ locked_main()
 	local p
 
 	private_source
-	# shellcheck disable=SC2086 # one word per patch
-	mapfile -t ALL < <(cd "$SRC/patches" && touched $QUEUE)
 	each_variant "$VARIANTS
 $WHOLE" prepare_variant
 	for p in $QUEUE; do

@@ -38,7 +38,9 @@ checkpatch_one()
 	*.patch) args+=(--no-signoff) ;;
 	*)	args+=(--file) ;;
 	esac
-	log=$(cd "$source" && perl scripts/checkpatch.pl "${args[@]}" "$f" 2>&1 || true)
+	# It writes a cache where it runs and reads a .checkpatch.conf there and in HOME.
+	log=$(cd "$OUT/checkpatch" &&
+		HOME=$PWD perl "$source/scripts/checkpatch.pl" --root="$source" "${args[@]}" "$f" 2>&1 || true)
 	if [ -z "$log" ]; then
 		echo "ok   checkpatch --strict: ${f#"$TOP/"}" | tee "$key.$$"
 		mv "$key.$$" "$key"
