@@ -17,6 +17,8 @@ import verdict
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 LAST_LINES = 15
+# Where guest.py began to ask a hung guest for its tasks.
+DUMP = "[guest.py] no sign of life"
 
 
 def read_text(path):
@@ -51,7 +53,7 @@ def wanted_slugs(meta):
 
 def before_dump(log):
     """The console without what a hung guest was made to say by guest.py: a panic by NMI is not the kernel's fault."""
-    return log.split("[guest.py] no sign of life", 1)[0]
+    return log.split(DUMP, 1)[0]
 
 
 def last_lines(log):
@@ -113,7 +115,8 @@ def main(argv=None):
         print(f"error: {error}", file=sys.stderr)
         return 2
     results.write_all(args.base, report)
-    print(results.as_text(report, last_lines(log), args.rerun, args.base), end="")
+    dump = before_dump(log).count("\n") + 1 if DUMP in log else None
+    print(results.as_text(report, last_lines(log), dump, args.rerun, args.base), end="")
     return 0 if report["verdict"] == "pass" else 1
 
 

@@ -37,7 +37,7 @@ class Output:
         reported = {r.number for r in self.results}
         numbers = [n for n in range(1, self.plan + 1) if n not in reported]
         began = self.lost + ([self.running] if self.running else [])
-        return [began[i] if i < len(began) else f"#{n}" for i, n in enumerate(numbers)]
+        return [began[i] if i < len(began) else f"test-{n}" for i, n in enumerate(numbers)]
 
 
 def short_name(name):
@@ -60,7 +60,7 @@ def _result(match, running, said, index):
             result = "fail"
         detail.append(reason)
     # 5.10 and 6.1 print a skipped test without its name.
-    name = short_name(text.split()[0]) if text else running or f"#{number}"
+    name = short_name(text.split()[0]) if text else running or f"test-{number}"
     return Result(number, name, result, "\n".join(d for d in detail if d), index)
 
 

@@ -87,7 +87,7 @@ def counts(report):
     return by["pass"], failed, by["skip"], by["fail"]
 
 
-def as_text(report, log_lines, rerun, base):
+def as_text(report, log_lines, dump_line, rerun, base):
     """The summary: one line if all is well, else what was seen, what was wanted, and how to run it again."""
     passed, failed, skipped, gaps = counts(report)
     where = f"{report['tree']} {report['state']} {report['machine']}"
@@ -109,6 +109,8 @@ def as_text(report, log_lines, rerun, base):
     if report["verdict"] in ("hung", "error", "panic") and log_lines:
         out.append("  last lines of the console:")
         out += ["      " + line for line in log_lines]
+    if dump_line:
+        out.append(f"  what its tasks did: {base}.log, line {dump_line}")
     out.append(f"  log: {base}.log")
     if rerun:
         out.append(f"  again: {rerun}")

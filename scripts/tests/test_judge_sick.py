@@ -72,6 +72,7 @@ class SickGuests(RecordedGuest):
         report, text = self.verdict("hung")
         self.assertEqual(report["verdict"], "hung")
         self.assertIn("silent for", text)
+        self.assertRegex(text, r"what its tasks did: \S+\.log, line 120\n")
         self.assertIn("sysrq: Show State", self.read(".log"))
 
     def test_over_its_limit(self):
@@ -85,7 +86,7 @@ class SickGuests(RecordedGuest):
         report, _ = self.verdict("crash")
         self.assertEqual(report["verdict"], "fail")
         self.assertIn("died by signal 11", self.result(report, "crasher/*")["detail"])
-        self.assertIn("did not report", self.result(report, "crasher/#2")["detail"])
+        self.assertIn("did not report", self.result(report, "crasher/test-2")["detail"])
 
     def test_leftovers(self):
         report, _ = self.verdict("leftovers")
