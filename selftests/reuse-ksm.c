@@ -75,13 +75,16 @@ static bool merged(void *arg)
 /*
  * MADV_PAGEOUT leaves shared pages alone. The cgroup's own reclaim does not;
  * where it has no memory.reclaim (before 5.19), lowering memory.high reclaims.
+ * Ask for one page at a time, since one is all that there is.
  */
 static bool all_out(void *arg)
 {
 	struct memory *m = arg;
 	char value[32];
 
-	if (memcg_write("memory.reclaim", "1M")) {
+	/* A page that many have used lately would stay for some rounds. */
+	write_file("/proc/self/clear_refs", "1");
+	if (memcg_write("memory.reclaim", "4096")) {
 		snprintf(value, sizeof(value), "%ld", memcg_read("memory.current") / 2);
 		memcg_write("memory.high", value);
 		memcg_write("memory.high", "max");
