@@ -95,8 +95,8 @@ static size_t wrong_tags_range(const char *p, size_t first, size_t nr)
 		wrong += w;
 	}
 	if (wrong)
-		printf("# %zu tags wrong in %zu of %zu pages, the first is page %zu\n",
-		       wrong, pages, nr, at);
+		fprintf(stderr, "# %zu tags wrong in %zu of %zu pages, first page %zu\n",
+			wrong, pages, nr, at);
 	return wrong;
 }
 

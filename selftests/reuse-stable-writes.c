@@ -209,8 +209,8 @@ static int look(const struct memory *m, int fd, __u64 *buf, struct copies *c)
 		c->seen++;
 		if (copy[0] - copy[LAST] > 1) {
 			c->torn++;
-			printf("# slot %zu: first word %llu, last word %llu\n", i + 1,
-			       copy[0], copy[LAST]);
+			fprintf(stderr, "# slot %zu: first word %llu, last word %llu\n", i + 1,
+				copy[0], copy[LAST]);
 		}
 	}
 	return 0;
