@@ -8,7 +8,7 @@
 #include "kselftest_harness.h"
 #include "swap_util.h"
 
-#define NR_THP		6
+#define NR_THP		4
 #define NR_SMALL	100
 #define ROUNDS		3
 #define SEED		0xc1

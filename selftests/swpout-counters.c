@@ -7,8 +7,6 @@
 #include "kselftest_harness.h"
 #include "swap_util.h"
 
-#define NR_THP		16
-#define NR_SMALL	1024
 #define SEED		0x5c01
 
 struct counters {
@@ -38,18 +36,27 @@ FIXTURE(swpout_counters) {
 
 FIXTURE_VARIANT(swpout_counters) {
 	enum area_kind kind;
+	int nr_thp;
+	int nr_small;
 };
 
 FIXTURE_VARIANT_ADD(swpout_counters, zram) {
 	.kind = AREA_ZRAM,
+	.nr_thp = 16,
+	.nr_small = 1024,
 };
 
 FIXTURE_VARIANT_ADD(swpout_counters, brd) {
 	.kind = AREA_BRD,
+	.nr_thp = 16,
+	.nr_small = 1024,
 };
 
+/* An emulated disk takes its time over each page that is read. */
 FIXTURE_VARIANT_ADD(swpout_counters, virtio) {
 	.kind = AREA_VIRTIO,
+	.nr_thp = 3,
+	.nr_small = 300,
 };
 
 FIXTURE_SETUP(swpout_counters)
@@ -70,21 +77,21 @@ TEST_F_TIMEOUT(swpout_counters, thp, SWAP_TIMEOUT)
 
 	REQUIRE(return, thp_missing());
 	REQUIRE(return, area_missing(variant->kind));
-	pages = NR_THP * thp_pages();
-	len = NR_THP * thp_size();
+	pages = variant->nr_thp * thp_pages();
+	len = variant->nr_thp * thp_size();
 	ASSERT_EQ(0, area_on(&self->area, variant->kind, len + (8 << 20), 10));
-	p = thp_alloc(NR_THP, SEED);
+	p = thp_alloc(variant->nr_thp, SEED);
 	ASSERT_NE(NULL, p);
 
 	old = counters_now();
 	ASSERT_EQ(0, page_out(p, len));
 	out = counters_now();
-	EXPECT_EQ(NR_THP, out.thp_swpout - old.thp_swpout);
+	EXPECT_EQ(variant->nr_thp, out.thp_swpout - old.thp_swpout);
 	EXPECT_EQ(0, out.thp_fallback - old.thp_fallback);
 	EXPECT_EQ(pages, out.pswpout - old.pswpout);
 	/* Per-size counters came in 6.11: -1 before that. */
 	if (old.stat_swpout >= 0) {
-		EXPECT_EQ(NR_THP, out.stat_swpout - old.stat_swpout);
+		EXPECT_EQ(variant->nr_thp, out.stat_swpout - old.stat_swpout);
 		EXPECT_EQ(0, out.stat_fallback - old.stat_fallback);
 	}
 	EXPECT_EQ(len >> 10, smaps_kb(p, "Swap"));
@@ -97,25 +104,25 @@ TEST_F_TIMEOUT(swpout_counters, thp, SWAP_TIMEOUT)
 	EXPECT_EQ(pages, vmstat("pswpin") - in.pswpin);
 	EXPECT_EQ(0, smaps_kb(p, "Swap"));
 	EXPECT_EQ(len >> 10, smaps_kb(p, "Rss"));
-	thp_free(p, NR_THP);
+	thp_free(p, variant->nr_thp);
 	EXPECT_EQ(0, area_off(&self->area));
 }
 
 TEST_F_TIMEOUT(swpout_counters, base_pages, SWAP_TIMEOUT)
 {
-	size_t len = NR_SMALL * page_size();
+	size_t len = variant->nr_small * page_size();
 	struct counters old, out, in;
 	char *p;
 
 	REQUIRE(return, area_missing(variant->kind));
 	ASSERT_EQ(0, area_on(&self->area, variant->kind, len + (8 << 20), 10));
-	p = small_alloc(NR_SMALL, SEED);
+	p = small_alloc(variant->nr_small, SEED);
 	ASSERT_NE(NULL, p);
 
 	old = counters_now();
 	ASSERT_EQ(0, page_out(p, len));
 	out = counters_now();
-	EXPECT_EQ(NR_SMALL, out.pswpout - old.pswpout);
+	EXPECT_EQ(variant->nr_small, out.pswpout - old.pswpout);
 	EXPECT_EQ(0, out.thp_swpout - old.thp_swpout);
 	EXPECT_EQ(0, out.thp_fallback - old.thp_fallback);
 	EXPECT_EQ(len >> 10, smaps_kb(p, "Swap"));
@@ -123,9 +130,9 @@ TEST_F_TIMEOUT(swpout_counters, base_pages, SWAP_TIMEOUT)
 
 	ASSERT_EQ(0, drop_swap_cache());
 	in = counters_now();
-	EXPECT_EQ(-1, check_pages(p, NR_SMALL, SEED));
-	EXPECT_EQ(NR_SMALL, vmstat("pswpin") - in.pswpin);
-	small_free(p, NR_SMALL);
+	EXPECT_EQ(-1, check_pages(p, variant->nr_small, SEED));
+	EXPECT_EQ(variant->nr_small, vmstat("pswpin") - in.pswpin);
+	small_free(p, variant->nr_small);
 	EXPECT_EQ(0, area_off(&self->area));
 }
 

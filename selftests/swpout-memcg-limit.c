@@ -43,6 +43,8 @@ static void *watch_charge(void *arg)
 
 		if (now > watch->highest)
 			watch->highest = now;
+		/* Leave the CPU to the others now and then. */
+		usleep(500);
 	}
 	return NULL;
 }
