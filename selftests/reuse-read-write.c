@@ -210,4 +210,49 @@ TEST_F_TIMEOUT(reuse_read_write, readonly_vma, SWAP_TIMEOUT)
 	rewrite(_metadata, &self->m);
 }
 
+/* What only an asynchronous device shows. */
+FIXTURE(reuse_async) {
+	struct memory m;
+};
+
+FIXTURE_VARIANT(reuse_async) {
+	enum area_kind kind;
+};
+
+FIXTURE_VARIANT_ADD(reuse_async, virtio_4k_mlocked) {
+	.kind = AREA_VIRTIO,
+};
+
+FIXTURE_SETUP(reuse_async)
+{
+	ASSERT_EQ(0, swap_setup());
+}
+
+FIXTURE_TEARDOWN(reuse_async)
+{
+	EXPECT_EQ(0, swap_teardown());
+}
+
+/* A mlocked page gives its slot up, so that a clean page table entry gains nothing. */
+TEST_F_TIMEOUT(reuse_async, read_write, SWAP_TIMEOUT)
+{
+	struct faults a, b;
+	size_t i;
+
+	REQUIRE(return, missing(variant->kind, false));
+	start(_metadata, &self->m, variant->kind, false);
+	ASSERT_EQ(0, mlock2(self->m.p, self->m.len, MLOCK_ONFAULT));
+	a = faults_now();
+	for (i = 0; i < self->m.nr; i++) {
+		char *c = self->m.p + i * page_size();
+
+		poke(c, peek(c));
+	}
+	b = faults_now();
+	judge(_metadata, &self->m, variant->kind, &a, &b);
+	ASSERT_EQ(0, munlock(self->m.p, self->m.len));
+	EXPECT_EQ(-1, check_pages(self->m.p, self->m.nr, OLD));
+	rewrite(_metadata, &self->m);
+}
+
 TEST_HARNESS_MAIN
