@@ -252,6 +252,7 @@ $WHOLE" prepare_variant
 [ $# = 1 ] || die "usage: bisect-check.sh TREE"
 TREE=$1
 tree_check "$TREE"
+queue_ready "$TREE"
 need quilt quilt
 need ccache ccache
 QUEUE=$(queue_series "$PATCHES/$TREE/series" | paste -sd' ')

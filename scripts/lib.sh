@@ -144,6 +144,12 @@ kernel_version()
 		END {if (v != "" && p != "") print v "." p (s != "" ? "." s : "")}' "$1/Makefile"
 }
 
+# queue_ready TREE: generate the patch of the selftests if the series lists it.
+queue_ready()
+{
+	! queue_series "$PATCHES/$1/series" | grep -qx selftests.patch || "$TOP/scripts/selftest-patch.sh" "$1"
+}
+
 # queue_series FILE: the patch names of a quilt series file in order, without comments and options.
 queue_series() { [ ! -f "$1" ] || sed 's/#.*//' "$1" | awk 'NF {print $1}'; }
 

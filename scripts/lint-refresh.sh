@@ -95,6 +95,7 @@ if [ ! -d "$PRISTINE" ]; then
 	echo "skip $TREE: patches push and refresh: not checked, source not unpacked ('make source TREE=$TREE')"
 	exit 0
 fi
+queue_ready "$TREE"
 need quilt quilt
 case $(tree_get "$TREE" tested) in
 "$(kernel_version "$PRISTINE")"-*) SAME=1 ;;

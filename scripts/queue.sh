@@ -109,6 +109,7 @@ state_check "$TREE" "$STATE"
 DIR=$(state_dir "$TREE" "$STATE")
 [ "$DIR" != "$BUILD/$TREE/pristine" ] || exit 0
 need quilt quilt
+queue_ready "$TREE"
 LIVE=$DIR/linux
 PRISTINE=$BUILD/$TREE/pristine/linux
 with_lock "$(basename "$DIR")-source-$TREE" locked_main

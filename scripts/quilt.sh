@@ -95,6 +95,7 @@ shift 2
 tree_check "$TREE"
 case $VERB in push|pop|refresh) ;; *) die "usage: quilt.sh TREE push|pop|refresh [arguments]" ;; esac
 need quilt quilt
+queue_ready "$TREE"
 LIVE=$BUILD/$TREE/patched/linux
 LOG=$BUILD/$TREE/patched/quilt.log
 # A tree that was popped by hand is pushed by quilt below; all else is made by queue.sh.
