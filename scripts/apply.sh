@@ -51,11 +51,11 @@ check_kdir()
 		[ -n "$TREE" ] || die "KDIR=$KDIR is Linux $version, and there is a queue only for $(trees | paste -sd' ')"
 	fi
 	tree_check "$TREE"
-	queue_ready "$TREE"
 	case $version in
 	"$TREE"|"$TREE".*) ;;
 	*)	die "KDIR=$KDIR is Linux $version, not $TREE: give the TREE= of its version (one of $(trees | paste -sd' '))" ;;
 	esac
+	queue_ready "$TREE"
 }
 
 # refuse_conflict PATCH LOG: say which patch and file; a patch whose reverse fits is there already.
