@@ -26,7 +26,7 @@
 #define NR_THREADS	3
 /* Pages of a thread: no multiple of a THP. */
 #define PART		700
-#define MAX_RANGE	160
+#define MAX_RANGE	64
 
 static unsigned int seconds = 5;
 static __u64 seed;

@@ -8,12 +8,12 @@
 #include "swap_util.h"
 
 #define NR_WORKERS	3
-#define NR_THP		2
-#define NR_SMALL	300
+#define NR_THP		1
+#define NR_SMALL	200
 /* swapoffs to do, the time that they may take, and how many must be done. */
-#define ROUNDS		12
-#define LIMIT_MS	30000
-#define ROUNDS_LEAST	3
+#define ROUNDS		6
+#define LIMIT_MS	15000
+#define ROUNDS_LEAST	2
 
 struct control {
 	int stop;

@@ -169,6 +169,7 @@ TEST_F_TIMEOUT(swapon_odd_sizes, fill_thp, SWAP_TIMEOUT)
 	size_t runs = 0;
 	size_t i, k, nr_thp, nr;
 	char *p;
+	long out;
 
 	REQUIRE(return, thp_missing());
 	REQUIRE(return, area_missing(AREA_BRD));
@@ -191,9 +192,11 @@ TEST_F_TIMEOUT(swapon_odd_sizes, fill_thp, SWAP_TIMEOUT)
 	p = thp_alloc(nr_thp, SEED);
 	ASSERT_NE(NULL, p);
 
+	out = vmstat("thp_swpout");
 	for (i = 0; i < nr_thp; i++)
 		ASSERT_EQ(0, madvise(p + i * thp_size(), thp_size(),
 				     MADV_PAGEOUT));
+	EXPECT_EQ(runs, vmstat("thp_swpout") - out);
 	EXPECT_EQ(runs, count_out_whole(p, nr_thp));
 	EXPECT_EQ(0, page_out_nr(p, nr * page_size(), usable));
 	EXPECT_EQ(usable, count_swapped(p, nr * page_size()));
