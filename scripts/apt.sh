@@ -8,6 +8,7 @@ apt_mirror()
 {
 	local main sec sites
 
+	# shellcheck disable=SC2016 # apt's own variables
 	sites=$(apt-get indextargets --format '$(SITE) $(RELEASE) $(ORIGIN)' 'Created-By: Packages' 2>/dev/null | sort -u || true)
 	sec=$(awk '$2 ~ /^[a-z]+-security$|\/updates$/ && $1 ~ /debian/ {print $1; exit}' <<<"$sites")
 	main=$(awk '$2 ~ /^(bullseye|bookworm|trixie|forky|sid|stable|testing|unstable|oldstable)(-updates|-backports)?$/ &&

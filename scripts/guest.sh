@@ -2,7 +2,8 @@
 # Running one guest: sourced, not run. prepare_guest builds what TREE STATE MACHINE needs; boot_guest boots it with
 # scripts/guest.py and leaves the records at a base path. Errors: one line, exit 1.
 
-# prepare_guest TREE STATE MACHINE: set IMAGE, INITRD, CONFIG and VERSION.
+# prepare_guest TREE STATE MACHINE: set IMAGE, INITRD, CONFIG and VERSION for the script that sources this.
+# shellcheck disable=SC2034
 prepare_guest()
 {
 	"$TOP/scripts/qemu.sh"

@@ -87,7 +87,7 @@ kbuild_progress()
 
 	total=$(cat "$KOUT/objects" 2>/dev/null || echo 1100)
 	name="$KTREE $(basename "$(dirname "$KOUT")") $(basename "$KOUT")"
-	[ $IS_TTY = 0 ] || step=1
+	[ "$IS_TTY" = 0 ] || step=1
 	while IFS= read -r line; do
 		printf '%s\n' "$line"
 		case $line in
@@ -97,10 +97,10 @@ kbuild_progress()
 		[ $((SECONDS - shown)) -ge $step ] || continue
 		shown=$SECONDS
 		[ $n -le "$total" ] || total=$n
-		if [ $IS_TTY = 1 ]; then printf '\r  build %s: %d of about %d steps, %d s ' "$name" $n "$total" $((SECONDS - t0)) >&2
+		if [ "$IS_TTY" = 1 ]; then printf '\r  build %s: %d of about %d steps, %d s ' "$name" $n "$total" $((SECONDS - t0)) >&2
 		else say "build $name: $n of about $total steps"; fi
 	done >"$1"
-	[ $IS_TTY = 0 ] || [ $n = 0 ] || printf '\n' >&2
+	[ "$IS_TTY" = 0 ] || [ "$n" = 0 ] || printf '\n' >&2
 	echo $n >"$1.count"
 }
 

@@ -9,8 +9,9 @@
 # locked_build: configure and build; for a control keep the image under its slug, since the directory is shared.
 locked_build()
 {
-	local t0 image=$OUT/$(machine_get "$MACHINE" image)
+	local t0 image
 
+	image=$OUT/$(machine_get "$MACHINE" image)
 	t0=$(date +%s)
 	kbuild_init "$SRC" "$OUT" "$MACHINE" "$TREE"
 	kbuild_config

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Test every tree on every machine: matrix.sh [STATE...], default patched (TREES=, ONLY= limit trees and machines,
-# DEBUG=1 for debug kernels). The next kernel is built, at low priority, while the guests of the last one run. Writes
-# build/results/ and build/matrix/; prints one table. Exit 0 if every run passed or its tree's source is nowhere, else 1.
+# DEBUG=1 for debug kernels; UNTIL=N starts nothing new N minutes after the verb began). The next kernel is built, at
+# low priority, while the guests of the last one run. Writes build/results/ and build/matrix/NAME; prints one table.
+# Exit 0 if every run that was started passed (a tree without source counts as not started), else 1.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -14,6 +15,9 @@ archs()
 		awk '{list[$1] = list[$1] " " $2; if (!seen[$1]++) order[++n] = $1} END {for (i = 1; i <= n; i++) print order[i] list[order[i]]}'
 }
 
+# too_late: UNTIL minutes have passed since the verb began.
+too_late() { [ -n "${UNTIL:-}" ] && [ $(($(date +%s) - START_SECONDS)) -ge $((UNTIL * 60)) ]; }
+
 # build_all: the background part; leaves DIR/TREE-STATE-ARCH.built with the exit status of each build.
 build_all()
 {
@@ -23,6 +27,10 @@ build_all()
 		for state in $STATES; do
 			while read -r arch machine rest; do
 				rc=0
+				if too_late; then
+					stamp_write "$DIR/$tree-$state-$arch.built" late
+					continue
+				fi
 				mark "$tree $state $arch build" "$TOP/scripts/kernel.sh" "$tree" "$state" "$machine" >/dev/null || rc=$?
 				stamp_write "$DIR/$tree-$state-$arch.built" "$rc"
 			done <<<"$ARCHS"
@@ -53,6 +61,14 @@ test_one()
 	printf '%s %s %s %s\n' "$1" "$2" "$3" "${verdict:-error}" >>"$DIR/table"
 	say "$1 $2 $3: ${verdict:-error}"
 	[ $rc = 0 ] || { sed 's/^/  /' "$DIR/$1-$2-$3.txt" >&2; FAILED=1; }
+}
+
+# not_run TREE STATE MACHINE WHY: note a run that was not started; no result of an earlier one may stand for it.
+not_run()
+{
+	rm -f "$(result_base "$1" "$2" "$3")${DEBUG:+-debug}.json"
+	printf '%s %s %s %s\n' "$1" "$2" "$3" "$4" >>"$DIR/table"
+	say "$1 $2 $3: $4"
 }
 
 # sources: drop the trees whose source is nowhere, by name; any other failure ends the run.
@@ -86,13 +102,12 @@ test_all()
 					sleep 1
 				done
 				for m in $list; do
-					if [ "$(cat "$DIR/$tree-$state-$arch.built")" = 0 ]; then
-						test_one "$tree" "$state" "$m"
-					else
-						rm -f "$(result_base "$tree" "$state" "$m")${DEBUG:+-debug}.json"
-						printf '%s %s %s no-kernel\n' "$tree" "$state" "$m" >>"$DIR/table"
-						FAILED=1
-					fi
+					case $(cat "$DIR/$tree-$state-$arch.built")$(too_late && echo late) in
+					0)	test_one "$tree" "$state" "$m" ;;
+					*late)	not_run "$tree" "$state" "$m" not-run ;;
+					*)	not_run "$tree" "$state" "$m" no-kernel
+						FAILED=1 ;;
+					esac
 				done
 			done <<<"$ARCHS"
 		done
@@ -114,7 +129,7 @@ WANTED_TREES=${TREES:-$(trees | sort -rV)}
 MACHINE_LIST=${ONLY:-$(machines | sort -r)}
 MACHINE_LIST=$(tr '\n' ' ' <<<"$MACHINE_LIST")
 for m in $MACHINE_LIST; do machine_check "$m"; done
-DIR=$BUILD/matrix${DEBUG:+-debug}
+DIR=$BUILD/matrix/${NAME:-all}${DEBUG:+-debug}
 FAILED=0
 rm -rf "$DIR"
 mkdir -p "$DIR"

@@ -71,7 +71,7 @@ wrapper()
 	local out=$BUILD/qemu/bin/qemu-system-$1
 
 	mkdir -p "$BUILD/qemu/bin"
-	if [ $CHOICE = own ]; then
+	if [ "$CHOICE" = own ]; then
 		printf '#!/bin/sh\nexec %s "$@"\n' "$(command -v "qemu-system-$1")" >"$out.tmp"
 	else
 		cat >"$out.tmp" <<-EOF
@@ -96,7 +96,7 @@ locked_main()
 	if stamp_is "$BUILD/qemu/choice" "$CHOICE"; then return 0; fi
 	rm -f "$BUILD/qemu/choice"
 	say "qemu: $CHOICE ($WHY)"
-	[ $CHOICE = own ] || [ -d "$BUILD/qemu/root" ] || fetch_private
+	[ "$CHOICE" = own ] || [ -d "$BUILD/qemu/root" ] || fetch_private
 	for s in $SYSTEMS; do wrapper "$s"; done
 	for s in $SYSTEMS; do
 		v=$("$BUILD/qemu/bin/qemu-system-$s" --version 2>"$BUILD/qemu/err" | head -n 1) ||

@@ -34,13 +34,14 @@ fetch_tarball()
 
 	find_deb
 	say "$TREE: downloading $PACKAGE $VERSION from $SUITE"
+	rm -rf "$dir"
 	mkdir -p "$dir"
 	(cd "$dir" && apt_get "$SUITE" -q download "$PACKAGE=$VERSION") >"$dir/log" 2>&1 ||
 		die "download of $PACKAGE $VERSION failed ($(apt_reason "$dir/log")): run the same command again"
-	deb=$(ls -t "$dir"/"$PACKAGE"_*.deb | head -n 1)
+	deb=$(echo "$dir/$PACKAGE"_*.deb)
 	dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$dir" --wildcards './usr/src/*.tar.*' --strip-components=3 ||
 		die "$deb cannot be unpacked: delete it and run the same command again"
-	TARBALL=$(ls -t "$dir"/linux-source-*.tar.* | head -n 1)
+	TARBALL=$(echo "$dir"/linux-source-*.tar.*)
 	rm -f "$deb"
 }
 

@@ -17,7 +17,11 @@ def tally(results_dir, table, suffix):
         runs = [line.split() for line in f if line.strip()]
     if not runs:
         raise ValueError("no run was recorded")
-    for tree, state, machine, _verdict in runs:
+    for tree, state, machine, verdict in runs:
+        if verdict == "not-run":
+            skipped += 1
+            names.setdefault("the whole run: out of time", []).append(f"{tree}/{machine}")
+            continue
         path = os.path.join(results_dir, tree, state.replace(":", "-"), machine + suffix + ".json")
         if not os.path.exists(path):
             failed += 1

@@ -73,7 +73,7 @@ static const char *missing(enum area_kind kind, bool thp)
 static void start(struct __test_metadata *_metadata, struct memory *m,
 		  enum area_kind kind, bool thp)
 {
-	m->nr = thp ? thp_pages() : 128;
+	m->nr = thp ? thp_pages() : 64;
 	m->len = m->nr * page_size();
 	m->progress = mmap(NULL, page_size(), PROT_READ | PROT_WRITE,
 			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -82,6 +82,12 @@ static void start(struct __test_metadata *_metadata, struct memory *m,
 	m->p = thp ? thp_alloc(1, OLD) : small_alloc(m->nr, OLD);
 	ASSERT_NE(NULL, m->p);
 	ASSERT_EQ(0, page_out_sync(m->p, m->len));
+	if (thp && kind == AREA_VIRTIO) {
+		/* Each page is a request of its own there: some of them will do. */
+		ASSERT_EQ(0, munmap(m->p + m->len / 8, m->len - m->len / 8));
+		m->nr /= 8;
+		m->len /= 8;
+	}
 }
 
 static void reached(struct progress *progress, int step)
