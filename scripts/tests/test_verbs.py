@@ -28,7 +28,8 @@ class Verbs(frontdoor.FrontDoor):
         before = frontdoor.tree_hash(self.kdir)
         run = self.make(*args)
         self.assertNotEqual(run.returncode, 0, (args, run.stdout, run.stderr))
-        lines = [line for line in run.stderr.splitlines() if not line.startswith("make: ***")] or run.stderr.splitlines()
+        said = run.stderr.splitlines()
+        lines = [line for line in said if not line.startswith("make: ***")] or said
         self.assertEqual(len(lines), 1, (args, run.stderr))
         for word in words:
             self.assertIn(word, lines[0], args)
