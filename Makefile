@@ -16,7 +16,7 @@ TREE := $(or $(shell scripts/kdir-tree.sh '$(KDIR)' 2>/dev/null),$(error KDIR=$(
 endif
 endif
 
-export DEBUG KDIR TARBALL V LEVEL SMP MEMORY LIMIT TOTAL ARGS QEMU SENDER UNTIL
+export DEBUG KDIR TARBALL V LEVEL SMP MEMORY LIMIT TOTAL ARGS QEMU SENDER UNTIL UNVERIFIED TREES ONLY
 
 help:
 	@scripts/help.sh

@@ -42,13 +42,16 @@ matrix_stage()
 	# shellcheck disable=SC2086 # a list of states
 	NAME=$1 stage "$1" "$TOP/scripts/matrix.sh" $2
 	dir=$dir${DEBUG:+-debug}
-	line=$(python3 "$TOP/scripts/tally.py" "$BUILD/results" "$dir/table" ${DEBUG:+--debug}) || line="0 1 0"
+	line="0 0 0"
+	if [ -s "$dir/table" ] || [ ! -f "$dir/left-out" ]; then
+		line=$(python3 "$TOP/scripts/tally.py" "$BUILD/results" "$dir/table" ${DEBUG:+--debug}) || line="0 1 0"
+	fi
 	# A matrix that failed without a failed result did not get that far.
 	if [ $STATUS != 0 ] && [ "$(cut -d' ' -f2 <<<"$line")" = 0 ]; then line="${line% * *} 1 ${line##* }"; fi
 	# shellcheck disable=SC2086
 	count $line
-	[ ! -f "$dir/no-source" ] || count 0 0 "$(wc -l <"$dir/no-source")"
-	sed "s/^/  /" "$dir/times" >>"$DIR/times"
+	[ ! -f "$dir/left-out" ] || count 0 0 "$(wc -l <"$dir/left-out")"
+	[ ! -f "$dir/times" ] || sed "s/^/  /" "$dir/times" >>"$DIR/times"
 }
 
 controls_stage()
