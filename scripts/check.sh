@@ -56,7 +56,7 @@ matrix_stage()
 
 controls_stage()
 {
-	stage controls "$TOP/scripts/controls.sh" "$1" "$2"
+	QUICK=$([ -n "${LEVEL:-}" ] || echo 1) stage controls "$TOP/scripts/controls.sh" "$1" "$2"
 	count "$(grep -c ' caught ' "$BUILD/controls/$1.txt" || true)" "$(grep -c ' MISSED ' "$BUILD/controls/$1.txt" || true)" 0
 	if [ $STATUS != 0 ] && ! grep -q ' MISSED ' "$BUILD/controls/$1.txt"; then count 0 1 0; fi
 }

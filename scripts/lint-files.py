@@ -14,6 +14,7 @@ import lintlib
 LINES = 300
 COLUMNS = 120
 TREE_KEYS = {"version", "package", "suites", "tested"}
+TREE_MAY = {"unverified"}
 MACHINE_KEYS = {"arch": "x86_64|arm64|riscv64", "karch": r"\w+", "cross": r"([a-z0-9_]+-linux-gnu-)?",
                 "image": r"arch/\S+", "qemu": "x86_64|aarch64|riscv64", "args": r"-M \S+.*", "bus": "pci|mmio",
                 "console": r"\w+", "cmdline": ".*"}
@@ -169,7 +170,8 @@ def tree_problems(name, path):
     pairs = lintlib.conf(path)
     keys = [key for key, _ in pairs]
     found = ["%s: no key '%s'" % (lintlib.short(path), key) for key in sorted(TREE_KEYS - set(keys))]
-    found += ["%s: unknown line '%s'" % (lintlib.short(path), key or value) for key, value in pairs if key not in TREE_KEYS]
+    found += ["%s: unknown line '%s'" % (lintlib.short(path), key or value) for key, value in pairs
+              if key not in TREE_KEYS | TREE_MAY]
     values = dict(pairs)
     if values.get("version", name) != name:
         found.append("%s: version=%s in the folder of tree %s" % (lintlib.short(path), values["version"], name))
