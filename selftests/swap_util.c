@@ -1299,44 +1299,88 @@ long swap_cached_pages(void)
 /*
  * Pages whose writeback is done leave the swap cache when reclaim looks at
  * them. Where there is no memory.reclaim (before 5.19), lowering memory.high
- * below the use reclaims as well.
+ * below the use reclaims as well. Ask for no more than there is: a reclaim in
+ * vain sleeps again and again.
  */
+static void reclaim_pages(long nr)
+{
+	long high, now, bytes = nr * (long)page_size();
+	char value[32];
+
+	snprintf(value, sizeof(value), "%ld", bytes);
+	if (!memcg_write("memory.reclaim", value))
+		return;
+	if (errno == EAGAIN)
+		return;
+	high = memcg_read("memory.high");
+	now = memcg_read("memory.current") - bytes;
+	snprintf(value, sizeof(value), "%ld", now > 0 ? now : 0);
+	memcg_write("memory.high", value);
+	snprintf(value, sizeof(value), "%ld", high);
+	memcg_write("memory.high", high == __LONG_MAX__ ? "max" : value);
+}
+
 static bool try_drop_swap_cache(void *arg)
 {
-	long *before = arg;
-	char value[32];
-	long now;
-
-	if (swap_cached_pages() <= 0)
-		return true;
-	if (memcg_write("memory.reclaim", "4M")) {
-		now = memcg_read("memory.current") - (4L << 20);
-		snprintf(value, sizeof(value), "%ld", now > 0 ? now : 0);
-		memcg_write("memory.high", value);
-		snprintf(value, sizeof(value), "%ld", *before);
-		memcg_write("memory.high",
-			    *before == __LONG_MAX__ ? "max" : value);
-	}
+	(void)arg;
+	if (swap_cached_pages() > 0)
+		reclaim_pages(swap_cached_pages());
 	return swap_cached_pages() <= 0;
 }
 
 int drop_swap_cache(void)
 {
-	long high = memcg_read("memory.high");
-
-	if (wait_for(try_drop_swap_cache, &high, SWAP_WAIT_MS))
+	if (wait_for(try_drop_swap_cache, NULL, SWAP_WAIT_MS))
 		return 0;
 	note("%ld pages stay in the swap cache", swap_cached_pages());
 	errno = ETIMEDOUT;
 	return -1;
 }
 
-int page_out_sync(void *p, size_t len)
+/* Pages of the range that are out and still in the swap cache. */
+static long range_cached(const struct range *r)
 {
-	return page_out(p, len) || drop_swap_cache() ? -1 : 0;
+	size_t i, nr = r->len / page_size();
+	unsigned char *in;
+	long cached = 0;
+
+	in = malloc(nr);
+	if (!in || mincore(r->p, r->len, in)) {
+		free(in);
+		return -1;
+	}
+	for (i = 0; i < nr; i++)
+		cached += in[i] & 1;
+	free(in);
+	return cached;
 }
 
-/* Counters */
+static bool try_drop_range(void *arg)
+{
+	long cached = range_cached(arg);
+
+	if (cached > 0)
+		reclaim_pages(cached);
+	return !range_cached(arg);
+}
+
+/*
+ * Only the range counts: other pages of the test may be in the swap cache and in
+ * use.
+ */
+int page_out_sync(void *p, size_t len)
+{
+	struct range r = { .p = p, .len = len };
+
+	if (page_out(p, len))
+		return -1;
+	if (wait_for(try_drop_range, &r, SWAP_WAIT_MS))
+		return 0;
+	note("%ld of %zu pages stay in the swap cache", range_cached(&r),
+	     len / page_size());
+	errno = ETIMEDOUT;
+	return -1;
+}
 
 long vmstat(const char *name)
 {

@@ -191,7 +191,7 @@ int page_out(void *p, size_t len);
 /* The same until @nr of the pages are out, for more memory than swap. */
 int page_out_nr(void *p, size_t len, size_t nr);
 int drop_swap_cache(void);
-/* page_out() and drop_swap_cache(): the next access reads the device. */
+/* page_out(), and get the range out of the swap cache: the next access reads the device. */
 int page_out_sync(void *p, size_t len);
 /* Read one byte of each page. */
 void touch_read(const void *p, size_t len);
