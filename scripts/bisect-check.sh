@@ -187,6 +187,8 @@ build_patch()
 	warnings "$log" >"$KOUT/warnings.new"
 	want=$(more "$KOUT/warnings" "$KOUT/warnings.new")
 	if [ -n "$want" ]; then
+		# The next patch is not to blame for them.
+		sort -o "$KOUT/warnings" "$KOUT/warnings" - <<<"$want"
 		bad "$TREE $label ${v[0]}: $(wc -l <<<"$want") new warnings, the first: $(head -n 1 <<<"$want") (log: $log)"
 	else
 		good "$TREE $label ${v[0]}: $(wc -w <<<"$new") objects build, no new warning"
