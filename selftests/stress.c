@@ -25,7 +25,7 @@
 #define NR_PROCESSES	2
 #define NR_THREADS	3
 /* Pages of a thread: no multiple of a THP. */
-#define PART		700
+#define PART		400
 #define MAX_RANGE	64
 
 static unsigned int seconds = 5;
@@ -299,7 +299,7 @@ static void *run_part(void *arg)
 		/* Now and then one page, now and then everything. */
 		if (rnd(&part->rnd) % 8 == 0)
 			nr = 1;
-		if (rnd(&part->rnd) % 32 == 0)
+		if (rnd(&part->rnd) % 64 == 0)
 			from = 0, nr = PART;
 		if (nr > PART - from)
 			nr = PART - from;
@@ -369,7 +369,7 @@ static void reclaim_some(__u64 *state)
 	char value[32];
 	long now;
 
-	snprintf(value, sizeof(value), "%llu", 1 + rnd(state) % (8 << 20));
+	snprintf(value, sizeof(value), "%llu", 1 + rnd(state) % (2 << 20));
 	if (!memcg_write("memory.reclaim", value))
 		return;
 	now = memcg_read("memory.current");
@@ -428,7 +428,7 @@ TEST_F_TIMEOUT(stress, checksums, 24 * 3600)
 		};
 
 		if (!self->leaves.on && !area_missing(kind))
-			ASSERT_EQ(0, area_on(&self->leaves, kind, 24 << 20,
+			ASSERT_EQ(0, area_on(&self->leaves, kind, 8 << 20,
 					     rnd(&state) % 3));
 		/* Not to wait for anything: load for the area to take. */
 		nanosleep(&pause, NULL);
