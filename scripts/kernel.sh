@@ -6,6 +6,15 @@
 . "$(dirname "$0")/lib.sh"
 . "$TOP/scripts/kbuild.sh"
 
+# up_to_date: the image is newer than every file of its source, so that make and its lock can be left alone. A
+# user's own tree may be anywhere, and the source of the controls changes under them: these are left to make.
+up_to_date()
+{
+	case $STATE in kdir|control:*) return 1 ;; esac
+	[ -f "$image" ] && stamp_is "$OUT/built" "$(cat "$OUT/config.stamp")" &&
+		[ -z "$(find "$SRC" \( -name .pc -o -name patches \) -prune -o -type f -cnewer "$OUT/built" -print -quit)" ]
+}
+
 # locked_build: configure and build; for a control keep the image under its slug, since the directory is shared.
 locked_build()
 {
@@ -15,8 +24,17 @@ locked_build()
 	t0=$(date +%s)
 	kbuild_init "$SRC" "$OUT" "$MACHINE" "$TREE"
 	kbuild_config
+	if up_to_date; then
+		echo "$image"
+		return 0
+	fi
+	rm -f "$OUT/built"
 	# One kernel at a time: two side by side would take as long and finish late, both of them.
+	touch "$OUT/begun"
 	with_lock kernel-build kbuild_image
+	# As old as the begin of the build: what was edited meanwhile is not in the image.
+	stamp_write "$OUT/built" "$(cat "$OUT/config.stamp")"
+	touch -r "$OUT/begun" "$OUT/built"
 	say "$TREE $STATE $(basename "$OUT"): kernel ready after $(($(date +%s) - t0)) s"
 	case $STATE in
 	control:*)
