@@ -88,7 +88,11 @@ TEST_F_TIMEOUT(swpout_memcg_limit, whole_then_split, SWAP_TIMEOUT)
 	EXPECT_EQ(fit, count_out_whole(p, NR_THP));
 	EXPECT_EQ(limit, memcg_read("memory.swap.current"));
 	EXPECT_EQ(limit / page_size(), count_swapped(p, len));
-	EXPECT_GE(limit, self->watch.highest);
+	/*
+	 * page_counter_try_charge() adds what it is asked for before it
+	 * compares, and takes it back: who reads just then sees one folio more.
+	 */
+	EXPECT_GE(limit + (long)thp_size(), self->watch.highest);
 	/* 6.5 and later remember the highest value themselves. */
 	EXPECT_GE(limit, memcg_read("memory.swap.peak"));
 	EXPECT_LE(1, memcg_stat("memory.swap.events", "max"));
