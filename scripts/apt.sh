@@ -9,12 +9,13 @@ apt_mirror()
 	local main sec sites
 
 	# shellcheck disable=SC2016 # apt's own variables
-	sites=$(apt-get indextargets --format '$(SITE) $(RELEASE) $(ORIGIN)' 'Created-By: Packages' 2>/dev/null | sort -u || true)
+	sites=$(apt-get indextargets --format '$(SITE) $(RELEASE)' 'Created-By: Packages' 2>/dev/null | sort -u || true)
 	sec=$(awk '$2 ~ /^[a-z]+-security$|\/updates$/ && $1 ~ /debian/ {print $1; exit}' <<<"$sites")
 	main=$(awk '$2 ~ /^(bullseye|bookworm|trixie|forky|sid|stable|testing|unstable|oldstable)(-updates|-backports)?$/ &&
 		$1 ~ /debian/ && $1 !~ /security/ {print $1; exit}' <<<"$sites")
 	main=${DEBIAN_MIRROR:-$main}
-	[ -n "$main" ] || die "no Debian mirror in this machine's apt configuration: set DEBIAN_MIRROR=<URI of one>, or use KDIR=/TARBALL="
+	[ -n "$main" ] ||
+		die "no Debian mirror in this machine's apt configuration: set DEBIAN_MIRROR=<URI of one>, or use KDIR=/TARBALL="
 	main=${main%/}
 	if [ "$1" = security ]; then
 		[ -n "$sec" ] || sec=${main%/*}/debian-security
@@ -28,11 +29,13 @@ apt_options()
 {
 	local d=$BUILD/apt/$1
 
-	printf -- '-o\n%s\n' "Dir::Etc::sourcelist=$d/sources.list" "Dir::Etc::sourceparts=-" "Dir::Etc::preferencesparts=-" \
-		"Dir::State=$d/state" "Dir::State::status=$d/status" "Dir::Cache=$d/cache" "Dir::Cache::archives=$d/cache/archives" \
+	printf -- '-o\n%s\n' "Dir::Etc::sourcelist=$d/sources.list" "Dir::Etc::sourceparts=-" \
+		"Dir::Etc::preferencesparts=-" "Dir::State=$d/state" "Dir::State::status=$d/status" \
+		"Dir::Cache=$d/cache" "Dir::Cache::archives=$d/cache/archives" \
 		"APT::Architecture=$(dpkg --print-architecture)" "APT::Architectures=$(dpkg --print-architecture)" \
 		"APT::Install-Recommends=false" "Acquire::Check-Valid-Until=false" "Acquire::Languages=none" \
-		"Acquire::Retries=3" "APT::Sandbox::User=root" "Dir::Log=$d/log" "Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled=false"
+		"Acquire::Retries=3" "APT::Sandbox::User=root" "Dir::Log=$d/log" \
+		"Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled=false"
 }
 
 # apt_update NAME SUITE: lists of SUITE (main) in the state NAME, at most once a day. Returns 1 if they cannot be read.

@@ -42,7 +42,7 @@ boot_guest()
 # test_programs: the slugs of all tests, without the benchmarks.
 test_programs() { (cd "$TOP/selftests" && printf '%s\n' *.c) | sed -n '/^swap_util\.c$/d; s/\.c$//p' | sort; }
 
-# select_programs GLOB...: the slugs that a glob matches (a glob may name a single test, as slug/test), joined by commas.
+# select_programs GLOB...: the slugs that a glob matches (it may name a single test, as slug/test), joined by commas.
 select_programs()
 {
 	local g p out=

@@ -12,6 +12,7 @@ MACHINES=$TOP/qemu-images
 export TOP BUILD PATCHES
 # Colour and the live progress line only where a person looks at them.
 if [ -t 2 ]; then IS_TTY=1; else IS_TTY=0; fi
+export IS_TTY
 
 # say TEXT...: progress for the person who waits, with the seconds since the verb began.
 START_SECONDS=${START_SECONDS:-$(date +%s)}

@@ -31,7 +31,8 @@ build_all()
 					stamp_write "$DIR/$tree-$state-$arch.built" late
 					continue
 				fi
-				mark "$tree $state $arch build" "$TOP/scripts/kernel.sh" "$tree" "$state" "$machine" >/dev/null || rc=$?
+				mark "$tree $state $arch build" \
+					"$TOP/scripts/kernel.sh" "$tree" "$state" "$machine" >/dev/null || rc=$?
 				stamp_write "$DIR/$tree-$state-$arch.built" "$rc"
 			done <<<"$ARCHS"
 		done

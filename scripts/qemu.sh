@@ -81,7 +81,8 @@ wrapper()
 		for d in "\$R"/usr/lib/*/libc.so.6; do L=\$(dirname "\$d"); done
 		export QEMU_MODULE_DIR="\$L/qemu"
 		for d in "\$R"/usr/lib*/ld-linux*.so.* "\$L"/ld-linux*.so.*; do [ -f "\$d" ] && ld=\$d; done
-		exec "\$ld" --library-path "\$L" "\$R/usr/bin/qemu-system-$1" -L "\$R/usr/share/qemu" -L "\$R/usr/share/seabios" "\$@"
+		S=\$R/usr/share
+		exec "\$ld" --library-path "\$L" "\$R/usr/bin/qemu-system-$1" -L "\$S/qemu" -L "\$S/seabios" "\$@"
 		EOF
 	fi
 	chmod +x "$out.tmp"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Generate the patch that puts selftests/ into a kernel tree: selftest-patch.sh TREE writes patches/TREE/selftests.patch,
-# which that tree's series lists last and git ignores, so that the tests are kept once. Does nothing if it is newer than
-# what it is made from. Exit 0, or 1 with one line.
+# Generate the patch that puts selftests/ into a kernel tree: selftest-patch.sh TREE writes
+# patches/TREE/selftests.patch, which that tree's series lists last and git ignores, so that the tests are kept once.
+# Does nothing if it is newer than what it is made from. Exit 0, or 1 with one line.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -21,6 +21,7 @@ makefile()
 	printf 'CFLAGS += -O2 -g -Wall -Wextra -std=gnu11 -isystem ../.. -I.\nLDLIBS += -lpthread\n\n'
 	printf 'TEST_GEN_PROGS := %s\n' "$(printf '%s\n' "${TESTS[0]}")"
 	printf 'TEST_GEN_PROGS += %s\n' "${TESTS[@]:1}"
+	# shellcheck disable=SC2016 # for make, not for the shell
 	printf '\ninclude ../../lib.mk\n\n$(TEST_GEN_PROGS): swap_util.c\n'
 }
 
@@ -49,9 +50,10 @@ message()
 
 generate()
 {
-	local dir=$BUILD/$TREE/selftest-patch work f
+	local dir=$BUILD/$TREE/selftest-patch work newer
 
-	if [ -f "$OUT" ] && [ -z "$(find "$TOP/selftests" "$TOP/scripts/selftest-patch.sh" -newer "$OUT" -print -quit)" ]; then return 0; fi
+	newer=$(find "$TOP/selftests" "$TOP/scripts/selftest-patch.sh" -newer "$OUT" -print -quit 2>&1 || true)
+	if [ -f "$OUT" ] && [ -z "$newer" ]; then return 0; fi
 	rm -rf "$dir"
 	work=$(folder)
 	TARGET=${work#tools/testing/selftests/}
@@ -63,7 +65,8 @@ generate()
 	export QUILT_PATCHES=patches QUILT_PC=.pc
 	"${QUILT[@]}" new selftests.patch >/dev/null
 	FILES=(config swap_util.c swap_util.h "${TESTS[@]/%/.c}")
-	"${QUILT[@]}" add tools/testing/selftests/Makefile "$work"/{.gitignore,Makefile} "${FILES[@]/#/$work/}" >/dev/null
+	"${QUILT[@]}" add tools/testing/selftests/Makefile "$work"/{.gitignore,Makefile} "${FILES[@]/#/$work/}" \
+		>/dev/null
 	# Next to the other memory management tests in the list of targets.
 	sed -i "0,/^TARGETS += ${TARGET%/swap}\$/s,,&\nTARGETS += $TARGET," tools/testing/selftests/Makefile
 	grep -q "^TARGETS += $TARGET\$" tools/testing/selftests/Makefile ||

@@ -7,7 +7,7 @@
 
 locked_main()
 {
-	local cc=${CROSS}gcc log=$OUT/build.log sum
+	local cc=${CROSS}gcc log=$OUT/build.log sum newer
 
 	mkdir -p "$OUT/bin"
 	# A test that was taken out of selftests/ must not live on in the guest.
@@ -23,7 +23,8 @@ locked_main()
 			die "qemu-images/init.c does not build"
 		mv "$OUT/init.tmp" "$OUT/init"
 	fi
-	if [ ! -f "$OUT/initramfs.cpio" ] || [ -n "$(find "$OUT/bin" "$OUT/init" -newer "$OUT/initramfs.cpio" -print -quit)" ]; then
+	newer=$(find "$OUT/bin" "$OUT/init" -newer "$OUT/initramfs.cpio" -print -quit 2>&1 || true)
+	if [ ! -f "$OUT/initramfs.cpio" ] || [ -n "$newer" ]; then
 		rm -rf "$OUT/root"
 		mkdir -p "$OUT/root/tests" "$OUT/root/dev" "$OUT/root/proc" "$OUT/root/sys" "$OUT/root/tmp"
 		cp "$OUT/init" "$OUT/root/init"

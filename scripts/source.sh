@@ -16,7 +16,8 @@ find_deb()
 			failed="$failed $suite"
 			continue
 		fi
-		VERSION=$(APT_TOOL=apt-cache apt_get "$suite" madison "$PACKAGE" | awk -F'|' 'NR==1 {gsub(/ /, "", $2); print $2}')
+		VERSION=$(APT_TOOL=apt-cache apt_get "$suite" madison "$PACKAGE" |
+			awk -F'|' 'NR==1 {gsub(/ /, "", $2); print $2}')
 		[ -z "$VERSION" ] || { SUITE=$suite; return 0; }
 	done
 	if [ -n "$failed" ]; then

@@ -20,11 +20,11 @@ run_and_judge()
 		read -ra may <<<"$(control_field May-Fail)" ;;
 	esac
 	say "$TREE $STATE $MACHINE${DEBUG:+ debug}: booting ($(tr ',' '\n' <<<"$RUN" | wc -l) programs)"
-	boot_guest "$MACHINE" "$BASE" --smp "${SMP:-2}" --memory "${MEMORY:-$([ -n "${DEBUG:-}" ] && echo 1024 || echo 512)}" \
-		--limit "$LIMIT" --total "${TOTAL:-$([ -n "${DEBUG:-}" ] && echo 3600 || echo 900)}" --silence "${SILENCE:-$LIMIT}" \
-		--cmdline-extra "$extra" || true
-	python3 "$TOP/scripts/judge.py" --base "$BASE" --tree "$TREE" --version "$VERSION" --state "$STATE" --machine "$MACHINE" \
-		--config-sha256 "$(sha_of "$CONFIG")" --expected "$TOP/selftests/expected" --rerun "$RERUN" \
+	boot_guest "$MACHINE" "$BASE" --smp "${SMP:-2}" --memory "$MEMORY" --limit "$LIMIT" --total "$TOTAL" \
+		--silence "${SILENCE:-$LIMIT}" --cmdline-extra "$extra" || true
+	python3 "$TOP/scripts/judge.py" --base "$BASE" --tree "$TREE" --version "$VERSION" --state "$STATE" \
+		--machine "$MACHINE" --config-sha256 "$(sha_of "$CONFIG")" --expected "$TOP/selftests/expected" \
+		--rerun "$RERUN" \
 		${named[0]:+--named "${named[@]}"} ${may[0]:+--may-fail "${may[@]}"}
 }
 
@@ -37,7 +37,12 @@ machine_check "$MACHINE"
 [ $# -gt 0 ] || set -- '*'
 RUN=$(select_programs "$@")
 [ -n "$RUN" ] || die "TESTS='$*' names no test: they are $(test_programs | paste -sd' ')"
-LIMIT=${LIMIT:-$([ -n "${DEBUG:-}" ] && echo 300 || echo 60)}
+# A kernel with all checkers needs more of everything. Below 640 MiB the kernel boots with THPs switched off.
+if [ -n "${DEBUG:-}" ]; then
+	MEMORY=${MEMORY:-1024} LIMIT=${LIMIT:-300} TOTAL=${TOTAL:-3600}
+else
+	MEMORY=${MEMORY:-640} LIMIT=${LIMIT:-60} TOTAL=${TOTAL:-900}
+fi
 BASE=$(result_base "$TREE" "$STATE" "$MACHINE")${DEBUG:+-debug}
 RERUN="make test TREE=$TREE STATE=$STATE MACHINE=$MACHINE${DEBUG:+ DEBUG=1}${KDIR:+ KDIR=$KDIR}"
 [ "$*" = '*' ] || RERUN="$RERUN TESTS='$*'"
