@@ -5,6 +5,9 @@
 set -euo pipefail
 export LC_ALL=C
 
+# What the user gave to our make (TESTS=, ARCH=, V=) is not meant for the makes that the scripts start.
+unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL
+
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 BUILD=$TOP/build
 PATCHES=${PATCHES:-$TOP/patches}

@@ -21,12 +21,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <time.h>
 
 #define MAGIC	0x5ab1e5ab1e5ab1e5ULL
 /* Rounds: until so many writes met the page on its way out, or so many in all. */
 #define MEETINGS	20
 #define ROUNDS		300
+/* Rounds before these, to learn how long a page-out takes. */
+#define CALIBRATE	8
 /* Slots of the area: few, since each round reads all of them. */
 #define SLOTS	63
 
@@ -40,7 +41,14 @@ struct memory {
 	 * last one to stop, and the last one that did stop.
 	 */
 	int run, stop, stopped;
-	__u64 delay_ns;
+	/*
+	 * Looks at "stop" before the writer begins. The delay is counted and not
+	 * timed: a clock can tick no faster than jiffies.
+	 */
+	long delay;
+	/* Looks that fit into a round, while these are counted and nothing written. */
+	bool calibrate;
+	long looks;
 	__u64 count;
 	/* Frame before page-out; writes under writeback, and those to that frame. */
 	__u64 pfn;
@@ -83,14 +91,6 @@ static const char *missing(enum area_kind kind)
 
 #define LAST	(page_size() / sizeof(__u64) - 1)
 
-static __u64 now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
-
 /* Does the device still write? */
 static bool writes_in_flight(const struct memory *m)
 {
@@ -123,15 +123,21 @@ static void *writer(void *arg)
 	int round;
 
 	for (round = 1; ; round++) {
-		__u64 until, e;
+		long look = 0;
+		__u64 e;
 
 		while (__atomic_load_n(&m->run, __ATOMIC_ACQUIRE) < round) {
 			if (__atomic_load_n(&m->stop, __ATOMIC_ACQUIRE) == INT_MAX)
 				return NULL;
 		}
-		until = now_ns() + m->delay_ns;
-		while (now_ns() < until)
-			;
+		while ((m->calibrate || look < m->delay) &&
+		       __atomic_load_n(&m->stop, __ATOMIC_ACQUIRE) < round)
+			look++;
+		if (m->calibrate) {
+			m->looks = look;
+			__atomic_store_n(&m->stopped, round, __ATOMIC_RELEASE);
+			continue;
+		}
 		if (m->read_first)
 			__atomic_load_n(m->page + LAST, __ATOMIC_RELAXED);
 		count_up(m);
@@ -237,36 +243,46 @@ static bool one_round(struct memory *m, int round)
 	return wait_for(is_stopped, m, SWAP_WAIT_MS);
 }
 
-static __u64 page_out_ns(struct memory *m)
+/* How often the writer looks while a page goes out: the mean of some rounds; -1 if it hung. */
+static long calibrate(struct memory *m, int *round)
 {
-	__u64 begin = now_ns();
+	long sum = 0;
+	int i;
 
-	madvise(m->page, page_size(), MADV_PAGEOUT);
-	return now_ns() - begin;
+	m->calibrate = true;
+	for (i = 0; i < CALIBRATE; i++) {
+		__atomic_store_n(&m->run, ++*round, __ATOMIC_RELEASE);
+		madvise(m->page, page_size(), MADV_PAGEOUT);
+		__atomic_store_n(&m->stop, *round, __ATOMIC_RELEASE);
+		if (!wait_for(is_stopped, m, SWAP_WAIT_MS))
+			return -1;
+		sum += m->looks;
+		m->page[0] = 0;
+		madvise(m->other, page_size(), MADV_COLD);
+	}
+	m->calibrate = false;
+	return sum / CALIBRATE;
 }
 
 static void churn(struct __test_metadata *_metadata, struct memory *m)
 {
 	struct copies c = { 0 };
-	__u64 state = 3, ns = ~0ULL, once;
 	pthread_t thread;
+	__u64 state = 3;
 	__u64 *buf = NULL;
-	int round = 0, fd, i;
+	int round = 0, fd;
 	bool right = true;
+	long looks;
 
 	fd = open(m->area.dev, O_RDONLY | O_DIRECT | O_CLOEXEC);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, posix_memalign((void **)&buf, page_size(), SLOTS * page_size()));
-	for (i = 0; i < 8; i++) {
-		once = page_out_ns(m);
-		ns = once < ns ? once : ns;
-		m->page[0] = 0;
-		madvise(m->other, page_size(), MADV_COLD);
-	}
 	ASSERT_EQ(0, pthread_create(&thread, NULL, writer, m));
+	looks = calibrate(m, &round);
+	ASSERT_LE(0, looks);
 	while (right && round < ROUNDS && m->met < MEETINGS && !c.torn) {
 		if (m->area.kind != AREA_VIRTIO)
-			m->delay_ns = rnd(&state) % (ns + 1);
+			m->delay = rnd(&state) % (looks + 1);
 		right = one_round(m, ++round) &&
 			m->page[0] == m->count && m->page[LAST] == m->count &&
 			m->page[1] == MAGIC && !look(m, fd, buf, &c);
@@ -274,8 +290,8 @@ static void churn(struct __test_metadata *_metadata, struct memory *m)
 	__atomic_store_n(&m->stop, INT_MAX, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
 	close(fd);
-	TH_LOG("%d rounds, %d writes under writeback, %ld copies on the device, %ld torn",
-	       round, m->met, c.seen, c.torn);
+	TH_LOG("%d rounds, up to %ld looks of delay, %d writes under writeback, %ld copies on the device, %ld torn",
+	       round, looks, m->met, c.seen, c.torn);
 	/* In memory nothing is lost, and nobody hung. */
 	EXPECT_TRUE(right);
 	EXPECT_EQ(0, m->same_frame);

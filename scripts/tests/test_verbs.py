@@ -41,6 +41,15 @@ class Verbs(frontdoor.FrontDoor):
             with self.subTest(verb):
                 self.bad(verb, "TREE=4.4", words=("no tree '4.4'", "9.9"))
 
+    def test_variables_end_here(self):
+        """A variable of our make is not one of the makes that a script starts."""
+        with open(self.top + "/inner.mk", "w", encoding="utf-8") as f:
+            f.write("TESTS := mine\nall:\n\t@echo $(TESTS)\n")
+        with open(self.top + "/outer.mk", "w", encoding="utf-8") as f:
+            f.write("all:\n\t@bash -c '. scripts/lib.sh; make -f inner.mk'\n")
+        run = self.make("-f", "outer.mk", "TESTS=yours")
+        self.assertIn("mine", run.stdout, run.stderr)
+
     def test_machine(self):
         for verb in ("demo", "kernel", "test", "bench"):
             with self.subTest(verb):
