@@ -15,6 +15,7 @@ CAVEAT = ("Instructions counted by QEMU -icount on one emulated CPU: a regressio
 LABELS = {
     "minflt-2m": "minor faults, read then write, per 2 MiB",
     "majflt-2m": "major faults, read then write, per 2 MiB",
+    "rewritten-2m": "pages written to swap again though only read, per 2 MiB",
     "thp-kept": "share of THPs that are THPs again after swap-in",
     "swpout-thp": "swap-out of a THP, instructions per page",
     "swpout-4k": "swap-out of 4 KiB pages, instructions per page",

@@ -13,7 +13,7 @@ measure()
 
 	prepare_guest "$TREE" "$1" "$MACHINE"
 	say "$TREE $1 $MACHINE: counting instructions"
-	with_lock "bench-$TREE-$MACHINE" boot_guest "$MACHINE" "$base" --icount --smp 1 --memory 512 --limit 400 --total 600 \
+	with_lock "bench-$TREE-$MACHINE" boot_guest "$MACHINE" "$base" --icount --smp 1 --memory 768 --limit 400 --total 600 \
 		--silence 400 --cmdline-extra "thp.run=bench-swap thp.arg.bench-swap=${BENCH_MIB:-64}" ||
 		die "the benchmark guest failed; full log: $base.log; again: make bench TREE=$TREE MACHINE=$MACHINE"
 }

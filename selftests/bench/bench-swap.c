@@ -11,6 +11,9 @@
  *	swpout-thp swpout-4k swpin-thp swpin-4k		per 4 KiB page
  *	minflt-2m majflt-2m				faults per 2 MiB of THPs
  *	thp-kept					share of THPs that came back as THPs
+ *	rewritten-2m					pages per 2 MiB that are written to
+ *							swap again though they were only read
+ *							(virtio-blk, where the slot is kept)
  *
  * A plain name is measured on zram with same-filled pages; -zram-random with data
  * that does not compress, and -brd on a ram disk. The unit is instructions if the guest
@@ -220,6 +223,29 @@ static void measure(const struct target *t, size_t bytes, bool thp)
 		give_up("%s stays busy: %s", area.dev, strerror(errno));
 }
 
+/* Of an asynchronous device the pages keep their slots when they are read. */
+static void measure_rewritten(void)
+{
+	size_t bytes = 2 * CHUNK, nr = bytes / page_size();
+	struct swap_area area;
+	long pswpout;
+	char *p;
+
+	if (area_on(&area, AREA_VIRTIO, 8 * bytes, 10))
+		give_up("no swap on %s: %s", area_kind_name(AREA_VIRTIO), strerror(errno));
+	p = small_alloc(nr, 1);
+	if (!p || page_out_sync(p, bytes))
+		give_up("%zu of %zu pages stay in memory", p ? count_present(p, bytes) : nr, nr);
+	pswpout = vmstat("pswpout");
+	touch_read(p, bytes);
+	if (page_out_sync(p, bytes))
+		give_up("%zu of %zu pages stay in memory", count_present(p, bytes), nr);
+	printf("# metric rewritten-2m %ld\n", vmstat("pswpout") - pswpout);
+	small_free(p, nr);
+	if (area_off(&area))
+		give_up("%s stays busy: %s", area.dev, strerror(errno));
+}
+
 int main(int argc, char **argv)
 {
 	size_t bytes = 64 * CHUNK;
@@ -249,6 +275,8 @@ int main(int argc, char **argv)
 		measure(t, size, true);
 		measure(t, size, false);
 	}
+	if (!area_missing(AREA_VIRTIO))
+		measure_rewritten();
 	if (swap_teardown())
 		give_up("the system could not be restored");
 	printf("ok 1 bench_swap.all.measured\n");
