@@ -290,7 +290,7 @@ static void churn(struct __test_metadata *_metadata, struct memory *m)
 	__atomic_store_n(&m->stop, INT_MAX, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
 	close(fd);
-	TH_LOG("%d rounds, up to %ld looks of delay, %d writes under writeback, %ld copies on the device, %ld torn",
+	TH_LOG("%d rounds, delay up to %ld looks; %d writes under writeback; %ld copies, %ld torn",
 	       round, looks, m->met, c.seen, c.torn);
 	/* In memory nothing is lost, and nobody hung. */
 	EXPECT_TRUE(right);
