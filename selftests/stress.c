@@ -16,7 +16,6 @@
 #include "swap_util.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <time.h>
 
 #ifndef MADV_COLLAPSE
@@ -393,11 +392,6 @@ static void report(const struct control *control, int swapoffs, int refused)
 	note("swapoffs %d, refused %d;%s", swapoffs, refused, line);
 }
 
-static void on_alarm(int sig)
-{
-	(void)sig;
-}
-
 TEST_F_TIMEOUT(stress, checksums, 24 * 3600)
 {
 	static const enum area_kind kinds[] = {
@@ -405,8 +399,6 @@ TEST_F_TIMEOUT(stress, checksums, 24 * 3600)
 	};
 	__u64 end, next_report, state = seed;
 	int swapoffs = 0, refused = 0;
-	/* No SA_RESTART: the alarm interrupts a system call. */
-	struct sigaction act = { .sa_handler = on_alarm };
 	pid_t pids[NR_PROCESSES];
 	int i;
 
@@ -463,15 +455,7 @@ TEST_F_TIMEOUT(stress, checksums, 24 * 3600)
 	report(self->control, swapoffs, refused);
 	if (self->leaves.on)
 		EXPECT_EQ(0, area_off(&self->leaves));
-	/*
-	 * swapoff brings back what this process has out, and frees what lies in the
-	 * swap cache only. It looks for the owner of a slot that has none until it
-	 * gets a signal, which makes a leak of a slot fail with EINTR here.
-	 */
-	sigaction(SIGALRM, &act, NULL);
-	alarm(SWAP_WAIT_MS / 1000);
-	EXPECT_EQ(0, area_off(&self->stays));
-	alarm(0);
+	EXPECT_EQ(0, area_off_no_leak(&self->stays));
 }
 
 int main(int argc, char **argv)

@@ -839,6 +839,28 @@ int area_off(struct swap_area *a)
 	return area_release(a);
 }
 
+static void on_alarm(int sig)
+{
+	(void)sig;
+}
+
+int area_off_no_leak(struct swap_area *a)
+{
+	/* No SA_RESTART: the alarm interrupts the system call. */
+	struct sigaction act = { .sa_handler = on_alarm }, old;
+	int ret, err;
+
+	if (sigaction(SIGALRM, &act, &old))
+		return -1;
+	alarm(SWAP_WAIT_MS / 1000);
+	ret = area_off(a);
+	err = errno;
+	alarm(0);
+	sigaction(SIGALRM, &old, NULL);
+	errno = err;
+	return ret;
+}
+
 /* Column @col (2: size, 3: used) of the area's line in /proc/swaps. */
 static long area_column(const struct swap_area *a, int col)
 {

@@ -127,6 +127,13 @@ const char *area_kind_name(enum area_kind kind);
 int area_on(struct swap_area *a, enum area_kind kind, size_t bytes, int prio);
 /* swapoff and give the device back. 0, or -1 with errno. */
 int area_off(struct swap_area *a);
+/*
+ * As area_off(), for the end of a load test, where a slot may be in use: swapoff
+ * brings back what this process has out, and frees what lies in the swap cache
+ * only. For a slot without an owner it would look for ever; after SWAP_WAIT_MS it
+ * is interrupted. 0, or -1 with errno, EINTR if a slot has leaked.
+ */
+int area_off_no_leak(struct swap_area *a);
 
 /* The steps of area_on() and area_off(), for tests that need them alone. */
 int area_prepare(struct swap_area *a, enum area_kind kind, size_t bytes);
