@@ -32,7 +32,7 @@ class Interrupted(Exception):
 class Guest:
     """One boot: reads both channels until the guest is done, panics, or stops talking."""
 
-    def __init__(self, machine_name, vm, base, total, silence, verbose):
+    def __init__(self, machine_name, vm, base, total, silence, verbose, lines):
         self.name, self.vm = machine_name, vm
         self.total, self.silence, self.verbose = total, silence, verbose
         self.log = open(base + ".log", "wb", buffering=0)
@@ -45,7 +45,7 @@ class Guest:
         self.start = self.last = self.last_console = time.monotonic()
         self.boot_seconds = None
         self.open = {vm.console: self.on_console, vm.port: self.on_port}
-        self.tty = sys.stderr.isatty()
+        self.tty = sys.stderr.isatty() and not lines
         self.shown = 0.0
 
     def seconds(self):
@@ -210,6 +210,7 @@ def parse_arguments(argv):
     parser.add_argument("--silence", type=float, default=60, help="seconds without output that mean a hang")
     parser.add_argument("--qemu-dir", default=QEMU_DIR, help="where qemu-system-* are")
     parser.add_argument("--verbose", action="store_true", help="show the console")
+    parser.add_argument("--lines", action="store_true", help="no live line: other guests run beside this one")
     args = parser.parse_args(argv)
     for path in [args.machine, args.kernel, args.initrd] + args.disk + ([args.blkdebug] if args.blkdebug else []):
         if not os.path.isfile(path):
@@ -239,7 +240,7 @@ def boot(args, meta):
     vm = qemu.Qemu(binary, qemu.arguments(machine, args.kernel, args.initrd, args.memory, args.smp, cmdline,
                                           args.icount, args.disk, args.blkdebug))
     meta["argv"] = vm.argv
-    guest = Guest(machine["name"], vm, args.base, args.total, args.silence, args.verbose)
+    guest = Guest(machine["name"], vm, args.base, args.total, args.silence, args.verbose, args.lines)
     try:
         meta["ended"], meta["reason"] = guest.run()
     finally:

@@ -26,17 +26,32 @@ guest_disks()
 	done
 }
 
-# boot_guest MACHINE BASE ARGS...: boot IMAGE with INITRD; ARGS go to guest.py. Returns its status.
-boot_guest()
+# boot_with SCRIPT MACHINE BASE ARGS...: boot IMAGE with INITRD by scripts/SCRIPT, to which ARGS go. Returns its status.
+boot_with()
 {
-	local machine=$1 base=$2 disks
+	local script=$1 machine=$2 base=$3 disks
 
-	shift 2
+	shift 3
 	mapfile -t disks < <(guest_disks)
 	mkdir -p "$(dirname "$base")"
 	[ "${V:-0}" = 0 ] || set -- "$@" --verbose
-	python3 "$TOP/scripts/guest.py" --machine "$MACHINES/$machine.machine" --kernel "$IMAGE" --initrd "$INITRD" \
+	python3 "$TOP/scripts/$script" --machine "$MACHINES/$machine.machine" --kernel "$IMAGE" --initrd "$INITRD" \
 		--base "$base" "${disks[@]}" "$@"
+}
+
+# boot_guest MACHINE BASE ARGS...: one guest.
+boot_guest() { boot_with guest.py "$@"; }
+
+# boot_guests MACHINE BASE SLUG,SLUG... ARGS...: the test programs, in two guests side by side (GUESTS= says how many),
+# in one with few programs or with a debug kernel, whose scan for leaks takes as long as many tests.
+boot_guests()
+{
+	local machine=$1 base=$2 run=$3 n=${GUESTS:-}
+
+	shift 3
+	[ -n "$n" ] || case ${DEBUG:-}$run in *,*,*,*) n=2 ;; *) n=1 ;; esac
+	[ -z "${DEBUG:-}" ] || n=${GUESTS:-1}
+	boot_with guests.py "$machine" "$base" --guests "$n" --programs "$run" "$@"
 }
 
 # test_programs: the slugs of all tests, without the benchmarks.

@@ -26,6 +26,7 @@ THP swap: transparent huge pages swapped out and in as whole units; patches, sel
   MACHINE=       $(machines | paste -sd' ')
   STATE=         patched (default), pristine, control:<slug>
   V=1 shows commands and the guest's console; DEBUG=1 builds with KASAN, lockdep and all memory checkers;
-  SMP= CPUs, MEMORY= MiB, LIMIT= seconds per test program; ARGS='stress=600+SEED' passes arguments to a test.
+  SMP= CPUs, MEMORY= MiB, GUESTS= that share the tests (2), LIMIT= seconds per test program; ARGS='stress=600+SEED'
+  passes arguments to a test.
   Results: build/results/<tree>/<state>/<machine>.{json,xml,ktap,log}. README.md says more.
 END

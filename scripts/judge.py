@@ -42,13 +42,15 @@ def read_meta(base):
 
 
 def wanted_slugs(meta):
-    """The programs that the guest was told to run, from the kernel command line."""
-    argv = meta.get("argv") or []
-    if "-append" not in argv[:-1]:
-        return []
-    words = argv[argv.index("-append") + 1].split()
-    runs = [w.partition("=")[2] for w in words if w.startswith("thp.run=")]
-    return [slug for slug in runs[-1].split(",") if slug] if runs else []
+    """The programs that the guest, or each of the guests, was told to run, from the kernel command line."""
+    slugs = []
+    for argv in meta.get("guests") or [meta.get("argv") or []]:
+        if "-append" not in argv[:-1]:
+            continue
+        words = argv[argv.index("-append") + 1].split()
+        runs = [w.partition("=")[2] for w in words if w.startswith("thp.run=")]
+        slugs += [slug for slug in runs[-1].split(",") if slug] if runs else []
+    return slugs
 
 
 def before_dump(log):

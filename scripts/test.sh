@@ -1,7 +1,7 @@
 #!/bin/bash
 # Boot and judge one kernel: test.sh TREE STATE MACHINE [GLOB...]; GLOBs choose the test programs (DEBUG=1, KDIR=path,
-# SMP=, MEMORY=, LIMIT=, ARGS='slug=arg+arg ...' as `make help` says). Results go to build/results/. Exit 0 if every
-# result is the expected one and there was no splat, 1 if not.
+# SMP=, MEMORY=, LIMIT=, GUESTS=, ARGS='slug=arg+arg ...' as `make help` says). Results go to build/results/. Exit 0 if
+# every result is the expected one and there was no splat, 1 if not.
 
 . "$(dirname "$0")/lib.sh"
 . "$TOP/scripts/guest.sh"
@@ -11,7 +11,7 @@ control_field() { sed -n "s/^$1: *//p" "$PATCHES/$TREE/controls/${STATE#control:
 
 run_and_judge()
 {
-	local extra="thp.run=$RUN" a named may
+	local extra='' a named may
 
 	for a in ${ARGS:-}; do extra="$extra thp.arg.$a"; done
 	set -f
@@ -20,7 +20,7 @@ run_and_judge()
 		read -ra may <<<"$(control_field May-Fail)" ;;
 	esac
 	say "$TREE $STATE $MACHINE${DEBUG:+ debug}: booting ($(tr ',' '\n' <<<"$RUN" | wc -l) programs)"
-	boot_guest "$MACHINE" "$BASE" --smp "${SMP:-2}" --memory "$MEMORY" --limit "$LIMIT" --total "$TOTAL" \
+	boot_guests "$MACHINE" "$BASE" "$RUN" --smp "${SMP:-2}" --memory "$MEMORY" --limit "$LIMIT" --total "$TOTAL" \
 		--silence "${SILENCE:-$LIMIT}" --cmdline-extra "$extra" || true
 	python3 "$TOP/scripts/judge.py" --base "$BASE" --tree "$TREE" --version "$VERSION" --state "$STATE" \
 		--machine "$MACHINE" --config-sha256 "$(sha_of "$CONFIG")" --expected "$TOP/selftests/expected" \
