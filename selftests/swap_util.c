@@ -1262,7 +1262,10 @@ struct range {
 	int cpu;
 };
 
-/* Run on the next CPU: MADV_PAGEOUT empties the LRU batches of its CPU only. */
+/*
+ * Run on the next CPU: reclaim empties the LRU batches of its own CPU only, and
+ * a page in one, be it for the end of its writeback, has a reference.
+ */
 static void next_cpu(int *cpu)
 {
 	cpu_set_t one;
@@ -1276,6 +1279,19 @@ static void next_cpu(int *cpu)
 	CPU_ZERO(&one);
 	CPU_SET(*cpu, &one);
 	sched_setaffinity(0, sizeof(one), &one);
+}
+
+/* wait_for() a condition that moves from CPU to CPU; then as it was before. */
+static bool wait_on_cpus(bool (*cond)(void *arg), struct range *r)
+{
+	cpu_set_t before;
+	bool done;
+
+	r->cpu = sched_getcpu();
+	sched_getaffinity(0, sizeof(before), &before);
+	done = wait_for(cond, r, SWAP_WAIT_MS);
+	sched_setaffinity(0, sizeof(before), &before);
+	return done;
 }
 
 static bool try_page_out(void *arg)
@@ -1293,14 +1309,8 @@ static bool try_page_out(void *arg)
 int page_out_nr(void *p, size_t len, size_t nr)
 {
 	struct range r = { .p = p, .len = len, .nr = nr };
-	cpu_set_t before;
-	bool done;
 
-	r.cpu = sched_getcpu();
-	sched_getaffinity(0, sizeof(before), &before);
-	done = wait_for(try_page_out, &r, SWAP_WAIT_MS);
-	sched_setaffinity(0, sizeof(before), &before);
-	if (done)
+	if (wait_on_cpus(try_page_out, &r))
 		return 0;
 	note("%zu pages went out, want %zu; %zu stayed", count_swapped(p, len),
 	     nr, count_present(p, len));
@@ -1344,15 +1354,21 @@ static void reclaim_pages(long nr)
 
 static bool try_drop_swap_cache(void *arg)
 {
-	(void)arg;
+	struct range *r = arg;
+
 	if (swap_cached_pages() > 0)
 		reclaim_pages(swap_cached_pages());
-	return swap_cached_pages() <= 0;
+	if (swap_cached_pages() <= 0)
+		return true;
+	next_cpu(&r->cpu);
+	return false;
 }
 
 int drop_swap_cache(void)
 {
-	if (wait_for(try_drop_swap_cache, NULL, SWAP_WAIT_MS))
+	struct range all = { .p = NULL };
+
+	if (wait_on_cpus(try_drop_swap_cache, &all))
 		return 0;
 	note("%ld pages stay in the swap cache", swap_cached_pages());
 	errno = ETIMEDOUT;
@@ -1379,11 +1395,15 @@ static long range_cached(const struct range *r)
 
 static bool try_drop_range(void *arg)
 {
-	long cached = range_cached(arg);
+	struct range *r = arg;
+	long cached = range_cached(r);
 
 	if (cached > 0)
 		reclaim_pages(cached);
-	return !range_cached(arg);
+	if (!range_cached(r))
+		return true;
+	next_cpu(&r->cpu);
+	return false;
 }
 
 /*
@@ -1396,7 +1416,7 @@ int page_out_sync(void *p, size_t len)
 
 	if (page_out(p, len))
 		return -1;
-	if (wait_for(try_drop_range, &r, SWAP_WAIT_MS))
+	if (wait_on_cpus(try_drop_range, &r))
 		return 0;
 	note("%ld of %zu pages stay in the swap cache", range_cached(&r),
 	     len / page_size());
