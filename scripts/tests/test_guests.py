@@ -26,7 +26,8 @@ class Sharing(RecordedGuest):
 
     def test_one_port_out_of_two(self):
         port = portlog.parse(guests.merge_ports([self.port("a"), self.port("b")]))
-        self.assertEqual((port.plan, [r.slug for r in port.runs], port.done, port.bad), (["a", "b"], ["a", "b"], True, []))
+        self.assertEqual((port.plan, [r.slug for r in port.runs]), (["a", "b"], ["a", "b"]))
+        self.assertEqual((port.done, port.bad), (True, []))
 
     def test_verdict_of_both_or_none(self):
         self.assertFalse(portlog.parse(guests.merge_ports([self.port("a"), self.port("b", "")])).done)
