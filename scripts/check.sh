@@ -1,7 +1,7 @@
 #!/bin/bash
 # All tests of the project, what CI runs: check.sh, no inputs (LEVEL=full: also pristine kernels, every control, debug
 # kernels; UNTIL=N: no guest is started N minutes after the begin, what is left out is named and counts as skipped).
-# Prints where the time went and, as the last line, `N passed, N failed, N skipped`. Exit 0 if none failed.
+# Prints where the time went, what failed and, as the last line, `N passed, N failed, N skipped`. Exit 0 if none failed.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -54,6 +54,13 @@ matrix_stage()
 	[ ! -f "$dir/times" ] || sed "s/^/  /" "$dir/times" >>"$DIR/times"
 }
 
+# failures: what failed, by name, since a long log may be read from its end only.
+failures()
+{
+	(cd "$DIR" && grep -E '^ *(FAIL|ERROR|HUNG|PANIC):? |: wanted |^ +kernel.*, log line |^error: |^[^ ]+ .* MISSED ' ./*.txt) |
+		sed 's,^\./\([^:]*\)\.txt: *,  \1: ,'
+}
+
 controls_stage()
 {
 	QUICK=$([ -n "${LEVEL:-}" ] || echo 1) stage controls "$TOP/scripts/controls.sh" "$1" "$2"
@@ -92,5 +99,6 @@ fi
 printf '\nWhere the time went:\n'
 cat "$DIR/times"
 printf '%5d s  all\n\n' "$SECONDS"
+[ $FAILED = 0 ] || { echo 'What failed:'; failures || true; echo; }
 printf '%d passed, %d failed, %d skipped\n' $PASSED $FAILED $SKIPPED
 [ $FAILED = 0 ] && [ $PASSED -gt 0 ]
