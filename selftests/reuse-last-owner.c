@@ -60,7 +60,7 @@ static void start(struct __test_metadata *_metadata, struct memory *m,
 {
 	pid_t pid;
 
-	m->nr = thp_pages() ? thp_pages() : 512;
+	m->nr = thp ? thp_pages() : 128;
 	m->len = m->nr * page_size();
 	ASSERT_EQ(0, area_on(&m->area, kind, 16 << 20, 10));
 	m->p = thp ? thp_alloc(1, OLD) : small_alloc(m->nr, OLD);

@@ -83,7 +83,7 @@ static void poke(char *c, char value)
 static void start(struct __test_metadata *_metadata, struct memory *m,
 		  enum area_kind kind, bool thp)
 {
-	m->nr = thp_pages() ? thp_pages() : 512;
+	m->nr = thp ? thp_pages() : 128;
 	/* Each page is a request of its own there. */
 	if (kind == AREA_VIRTIO)
 		m->nr = 64;

@@ -24,8 +24,8 @@
 
 #define MAGIC	0x5ab1e5ab1e5ab1e5ULL
 /* Rounds: until so many writes met the page on its way out, or so many in all. */
-#define MEETINGS	20
-#define ROUNDS		300
+#define MEETINGS	12
+#define ROUNDS		200
 /* Rounds before these, to learn how long a page-out takes. */
 #define CALIBRATE	8
 /* Slots of the area: few, since each round reads all of them. */

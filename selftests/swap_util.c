@@ -53,6 +53,7 @@ enum undo_kind {
 /* Shared between the harness and its tests, so that either can clean up. */
 struct shared {
 	int nr;
+	int kept;		/* of them the settings, set by the first test */
 	unsigned int types;	/* swap types in use, one bit each */
 	struct {
 		enum undo_kind kind;
@@ -293,12 +294,12 @@ static bool try_cgroup_remove(void *arg)
 	return !rmdir(path) || errno == ENOENT;
 }
 
-/* The number of things that could not be undone. */
-static int undo_all(void)
+/* Undo all but the first @keep; the number of things that could not be undone. */
+static int undo_to(int keep)
 {
 	int failed = 0;
 
-	while (shared->nr) {
+	while (shared->nr > keep) {
 		int i = shared->nr - 1;
 		char *path = shared->undo[i].path;
 		bool ok = true;
@@ -334,7 +335,7 @@ static int undo_all(void)
 static void undo_at_exit(void)
 {
 	if (getpid() == main_pid)
-		undo_all();
+		undo_to(0);
 }
 
 static void __attribute__((constructor)) shared_init(void)
@@ -423,17 +424,19 @@ int swap_setup(void)
 	};
 	int i;
 
-	if (shared->nr) {
+	if (shared->nr > shared->kept) {
 		note("cleanup after the test before this one");
-		undo_all();
+		undo_to(shared->kept);
 	}
 	if (swap_is_on())
 		return -1;
 	shared->types = 0;
-	for (i = 0; settings[i][0]; i++) {
+	/* They stay until the program ends: to start khugepaged takes a while. */
+	for (i = 0; !shared->kept && settings[i][0]; i++) {
 		if (set_if_there(settings[i][0], settings[i][1]))
 			return -1;
 	}
+	shared->kept = shared->nr;
 	/* Own text, stack and heap shall neither fault nor be swapped. */
 	if (mlockall(MCL_CURRENT)) {
 		note("mlockall: %s", strerror(errno));
@@ -446,7 +449,7 @@ int swap_teardown(void)
 {
 	munlockall();
 	unpin_cpu();
-	return undo_all() ? -1 : 0;
+	return undo_to(shared->kept) ? -1 : 0;
 }
 
 /* Sizes and versions */

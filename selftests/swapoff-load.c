@@ -11,7 +11,7 @@
 #define NR_THP		1
 #define NR_SMALL	200
 /* swapoffs to do, the time that they may take, and how many must be done. */
-#define ROUNDS		5
+#define ROUNDS		3
 #define LIMIT_MS	5000
 #define ROUNDS_LEAST	1
 
