@@ -38,7 +38,7 @@ def kernel_cmdline(machine, extra="", icount=False):
     """The kernel command line: what every guest has, what the machine asks for, what the caller asks for."""
     # The host can leave an emulated CPU without time for long: that alone must not look like a stall.
     words = [f"console={machine['console']}", machine.get("cmdline", ""), "panic=-1 oops=panic printk.devkmsg=on",
-             "rcupdate.rcu_cpu_stall_timeout=60 watchdog_thresh=30"]
+             "rcupdate.rcu_cpu_stall_timeout=60 watchdog_thresh=30 rcupdate.rcu_expedited=1"]
     if icount:
         words += ["nokaslr norandmaps random.trust_cpu=off", machine.get("cmdline_icount", "")]
     line = " ".join(" ".join(words + [extra]).split())
