@@ -12,14 +12,28 @@ import signal
 import subprocess
 import sys
 
+import portlog
+
 GUEST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "guest.py")
 # The worst end of a guest is the end of all.
 BADNESS = ("ok", "error", "hung", "panic")
 
 
-def deal(programs, guests):
-    """The shares: dealt like cards, since neighbours in the alphabet are of one kind and take alike long."""
-    return [share for share in (programs[i::guests] for i in range(guests)) if share]
+def deal(programs, guests, seconds=None):
+    """The shares: by the seconds that each program took the last time, the longest first to whoever has least to do;
+    without them dealt like cards, since neighbours in the alphabet are of one kind and take alike long."""
+    seconds = seconds or {}
+    if not all(slug in seconds for slug in programs):
+        return [share for share in (programs[i::guests] for i in range(guests)) if share]
+    shares = [[] for _ in range(guests)]
+    for slug in sorted(programs, key=seconds.get, reverse=True):
+        min(shares, key=lambda share: sum(map(seconds.get, share))).append(slug)
+    return [sorted(share, key=programs.index) for share in shares if share]
+
+
+def last_seconds(base):
+    """How long each program took in the run before this one, if its record is still there."""
+    return {run.slug: run.seconds for run in portlog.parse(read(base + ".port")).runs if run.ended == "exit"}
 
 
 def read(path):
@@ -87,9 +101,9 @@ def main(argv=None):
     args, rest = parser.parse_known_args(argv)
     if args.guests < 1:
         parser.error(f"--guests {args.guests}: at least one")
+    shares = deal(args.programs.split(","), args.guests, last_seconds(args.base))
     for path in glob.glob(glob.escape(args.base) + ".guest[0-9]*"):
         os.unlink(path)
-    shares = deal(args.programs.split(","), args.guests)
     parts = [args.base] if len(shares) == 1 else [f"{args.base}.guest{i}" for i in range(1, len(shares) + 1)]
     # Each guest ends itself and its QEMU on a signal; here it must only not be left alone.
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -21,6 +21,18 @@ class Sharing(RecordedGuest):
         self.assertEqual(guests.deal(["a", "b", "c", "d", "e"], 2), [["a", "c", "e"], ["b", "d"]])
         self.assertEqual(guests.deal(["a"], 2), [["a"]])
 
+    def test_dealt_by_last_seconds(self):
+        seconds = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 5.0}
+        self.assertEqual(guests.deal(["a", "b", "c", "d"], 2, seconds), [["a", "d"], ["b", "c"]])
+        self.assertEqual(guests.deal(["d"], 2, seconds), [["d"]])
+        self.assertEqual(guests.deal(["a", "d", "new"], 2, seconds), [["a", "new"], ["d"]])
+
+    def test_last_seconds_of_whole_runs_only(self):
+        with open(self.base + ".port", "w", encoding="utf-8") as f:
+            f.write(self.port("a", "") + "start b\n")
+        self.assertEqual(guests.last_seconds(self.base), {"a": 0.1})
+        self.assertEqual(guests.last_seconds(self.base + "-none"), {})
+
     def port(self, slug, tail="verdict done\n"):
         return f"plan 1 {slug}\nstart {slug}\n| 1..1\n| ok 1 {slug}.x\nend {slug} exit=0 seconds=0.100\n{tail}"
 
