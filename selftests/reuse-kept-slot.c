@@ -149,7 +149,7 @@ TEST_F_TIMEOUT(reuse_kept_slot, write, SWAP_TIMEOUT)
 
 	REQUIRE(return, missing(variant->kind, variant->thp));
 	start(_metadata, m, variant->kind, variant->thp);
-	for (i = 1; i < 4; i++) {
+	for (i = 1; i < 3; i++) {
 		fill_pages(m->p, m->nr, NEW + i);
 		ASSERT_EQ(0, page_out_sync(m->p, m->len));
 		EXPECT_EQ(-1, check_pages(m->p, m->nr, NEW + i));

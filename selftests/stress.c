@@ -28,7 +28,7 @@
 #define PART		400
 #define MAX_RANGE	64
 
-static unsigned int seconds = 3;
+static unsigned int seconds = 2;
 static __u64 seed;
 
 /* What is in a page: nothing, the pattern of a version, or (freed) either. */
