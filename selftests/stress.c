@@ -337,6 +337,12 @@ static int process(struct control *control, int nr)
 		     0);
 	if (!p || parts == MAP_FAILED)
 		return 2;
+	/*
+	 * Its anon_vma comes now, for all of it: a piece that got one only
+	 * while mremap had moved it would keep the offset of that place, never
+	 * merge again, and mremap takes no range of two VMAs.
+	 */
+	*(volatile char *)p = 0;
 	for (i = 0; i < NR_THREADS; i++) {
 		struct part *part = &parts[i];
 
