@@ -16,6 +16,7 @@ struct memory {
 	struct swap_area area;
 	size_t len;
 	char *p;
+	unsigned int tries;	/* to reclaim it */
 };
 
 FIXTURE(reuse_ksm) {
@@ -73,22 +74,16 @@ static bool merged(void *arg)
 }
 
 /*
- * MADV_PAGEOUT leaves shared pages alone. The cgroup's own reclaim does not;
- * where it has no memory.reclaim (before 5.19), lowering memory.high reclaims.
+ * MADV_PAGEOUT leaves shared pages alone. The cgroup's own reclaim does not.
  * Ask for one page at a time, since one is all that there is.
  */
 static bool all_out(void *arg)
 {
 	struct memory *m = arg;
-	char value[32];
 
 	/* A page that many have used lately would stay for some rounds. */
 	write_file("/proc/self/clear_refs", "1");
-	if (memcg_write("memory.reclaim", "4096")) {
-		snprintf(value, sizeof(value), "%ld", memcg_read("memory.current") / 2);
-		memcg_write("memory.high", value);
-		memcg_write("memory.high", "max");
-	}
+	reclaim_pages(1, m->tries++);
 	return count_swapped(m->p, m->len) == NR;
 }
 
@@ -110,7 +105,7 @@ static void start(struct __test_metadata *_metadata, struct memory *m,
 	ASSERT_TRUE(wait_for(merged, m, SWAP_WAIT_MS));
 	/* Stop, but leave merged what is. */
 	ASSERT_EQ(0, write_file(KSM "run", "0"));
-	ASSERT_TRUE(wait_for(all_out, m, SWAP_WAIT_MS));
+	ASSERT_TRUE(wait_on_cpus(all_out, m));
 	ASSERT_EQ(0, drop_swap_cache());
 }
 

@@ -342,7 +342,7 @@ static int process(struct control *control, int nr)
 	 * while mremap had moved it would keep the offset of that place, never
 	 * merge again, and mremap takes no range of two VMAs.
 	 */
-	*(volatile char *)p = 0;
+	*p = 0;
 	for (i = 0; i < NR_THREADS; i++) {
 		struct part *part = &parts[i];
 

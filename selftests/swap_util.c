@@ -1262,37 +1262,57 @@ struct range {
 	void *p;
 	size_t len;
 	size_t nr;
+	unsigned int tries;
+};
+
+struct on_cpus {
+	bool (*cond)(void *arg);
+	void *arg;
 	int cpu;
 };
 
 /*
- * Run on the next CPU: reclaim empties the LRU batches of its own CPU only, and
- * a page in one, be it for the end of its writeback, has a reference.
+ * munmap() empties the LRU batches of this CPU. So does reclaim, but not where
+ * all pages of the cgroup are in batches.
  */
-static void next_cpu(int *cpu)
+static void drain_lru(void)
 {
+	void *p = mmap(NULL, page_size(), PROT_NONE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p != MAP_FAILED)
+		munmap(p, page_size());
+}
+
+/* Ask; if it is not so, go on to the next CPU. */
+static bool ask_on_cpu(void *arg)
+{
+	struct on_cpus *on = arg;
 	cpu_set_t one;
 	int i;
 
+	drain_lru();
+	if (on->cond(on->arg))
+		return true;
 	for (i = 0; i < CPU_SETSIZE; i++) {
-		*cpu = (*cpu + 1) % CPU_SETSIZE;
-		if (CPU_ISSET(*cpu, &all_cpus))
+		on->cpu = (on->cpu + 1) % CPU_SETSIZE;
+		if (CPU_ISSET(on->cpu, &all_cpus))
 			break;
 	}
 	CPU_ZERO(&one);
-	CPU_SET(*cpu, &one);
+	CPU_SET(on->cpu, &one);
 	sched_setaffinity(0, sizeof(one), &one);
+	return false;
 }
 
-/* wait_for() a condition that moves from CPU to CPU; then as it was before. */
-static bool wait_on_cpus(bool (*cond)(void *arg), struct range *r)
+bool wait_on_cpus(bool (*cond)(void *arg), void *arg)
 {
+	struct on_cpus on = { .cond = cond, .arg = arg, .cpu = sched_getcpu() };
 	cpu_set_t before;
 	bool done;
 
-	r->cpu = sched_getcpu();
 	sched_getaffinity(0, sizeof(before), &before);
-	done = wait_for(cond, r, SWAP_WAIT_MS);
+	done = wait_for(ask_on_cpu, &on, SWAP_WAIT_MS);
 	sched_setaffinity(0, sizeof(before), &before);
 	return done;
 }
@@ -1301,12 +1321,8 @@ static bool try_page_out(void *arg)
 {
 	struct range *r = arg;
 
-	if (madvise(r->p, r->len, MADV_PAGEOUT))
-		return false;
-	if (count_swapped(r->p, r->len) >= r->nr)
-		return true;
-	next_cpu(&r->cpu);
-	return false;
+	return !madvise(r->p, r->len, MADV_PAGEOUT) &&
+	       count_swapped(r->p, r->len) >= r->nr;
 }
 
 int page_out_nr(void *p, size_t len, size_t nr)
@@ -1331,15 +1347,30 @@ long swap_cached_pages(void)
 	return meminfo_kb("SwapCached") * 1024 / (long)page_size();
 }
 
+/* memory.high that many bytes below what is in use, then as it was. */
+static void lower_memory_high(long bytes)
+{
+	long high = memcg_read("memory.high");
+	long now = memcg_read("memory.current") - bytes;
+	char value[32];
+
+	snprintf(value, sizeof(value), "%ld", now > 0 ? now : 0);
+	memcg_write("memory.high", value);
+	snprintf(value, sizeof(value), "%ld", high);
+	memcg_write("memory.high", high == __LONG_MAX__ ? "max" : value);
+}
+
 /*
  * Pages whose writeback is done leave the swap cache when reclaim looks at
  * them. Where there is no memory.reclaim (before 5.19), lowering memory.high
- * below the use reclaims as well. Ask for no more than there is: a reclaim in
- * vain sleeps again and again.
+ * below the use reclaims as well: once by little, since it first takes back the
+ * charges that the CPUs keep in stock and may have enough with them. Ask for no
+ * more than there is, since a reclaim in vain sleeps again and again; but the
+ * pages may not be the first that it takes, so ask for more with each try.
  */
-static void reclaim_pages(long nr)
+void reclaim_pages(long nr, unsigned int tries)
 {
-	long high, now, bytes = nr * (long)page_size();
+	long bytes = nr * (long)page_size();
 	char value[32];
 
 	snprintf(value, sizeof(value), "%ld", bytes);
@@ -1347,24 +1378,17 @@ static void reclaim_pages(long nr)
 		return;
 	if (errno == EAGAIN)
 		return;
-	high = memcg_read("memory.high");
-	now = memcg_read("memory.current") - bytes;
-	snprintf(value, sizeof(value), "%ld", now > 0 ? now : 0);
-	memcg_write("memory.high", value);
-	snprintf(value, sizeof(value), "%ld", high);
-	memcg_write("memory.high", high == __LONG_MAX__ ? "max" : value);
+	lower_memory_high(page_size());
+	lower_memory_high(bytes << (tries < 16 ? tries : 16));
 }
 
 static bool try_drop_swap_cache(void *arg)
 {
-	struct range *r = arg;
+	struct range *all = arg;
 
 	if (swap_cached_pages() > 0)
-		reclaim_pages(swap_cached_pages());
-	if (swap_cached_pages() <= 0)
-		return true;
-	next_cpu(&r->cpu);
-	return false;
+		reclaim_pages(swap_cached_pages(), all->tries++);
+	return swap_cached_pages() <= 0;
 }
 
 int drop_swap_cache(void)
@@ -1402,11 +1426,8 @@ static bool try_drop_range(void *arg)
 	long cached = range_cached(r);
 
 	if (cached > 0)
-		reclaim_pages(cached);
-	if (!range_cached(r))
-		return true;
-	next_cpu(&r->cpu);
-	return false;
+		reclaim_pages(cached, r->tries++);
+	return !range_cached(r);
 }
 
 /*

@@ -200,6 +200,12 @@ int page_out_nr(void *p, size_t len, size_t nr);
 int drop_swap_cache(void);
 /* page_out(), and get the range out of the swap cache: the next access reads the device. */
 int page_out_sync(void *p, size_t len);
+
+/*
+ * The test's cgroup is reclaimed from: @nr pages; where only memory.high can do
+ * it, more with each of the caller's @tries. No matter if it cannot.
+ */
+void reclaim_pages(long nr, unsigned int tries);
 /* Read one byte of each page. */
 void touch_read(const void *p, size_t len);
 /* Pages of the range that pagemap shows as swapped, as present. */
@@ -296,6 +302,14 @@ int read_long(const char *path, long *value);
  * again, with short pauses.
  */
 bool wait_for(bool (*cond)(void *arg), void *arg, long ms);
+
+/*
+ * wait_for(@cond, @arg, SWAP_WAIT_MS) that asks on one CPU after the other, for
+ * conditions that need reclaim: it empties the LRU batches of its own CPU only,
+ * and a page in one, be it for the end of its writeback, has a reference. The
+ * caller may run on the same CPUs as before when it returns.
+ */
+bool wait_on_cpus(bool (*cond)(void *arg), void *arg);
 __u64 now_ms(void);
 
 /* fork() of a child that does not outlive the test. */
