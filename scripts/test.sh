@@ -34,6 +34,11 @@ shift 3
 tree_check "$TREE"
 state_check "$TREE" "$STATE"
 machine_check "$MACHINE"
+for a in ${ARGS:-}; do
+	[[ $a == [a-z]*=?* ]] || die "ARGS: '$a' is no TEST=ARGUMENT+ARGUMENT: see 'make help'"
+	grep -qxF "${a%%=*}" <<<"$(test_programs)" ||
+		die "ARGS: there is no test '${a%%=*}': they are $(test_programs | paste -sd' ')"
+done
 [ $# -gt 0 ] || set -- '*'
 RUN=$(select_programs "$@")
 [ -n "$RUN" ] || die "TESTS='$*' names no test: they are $(test_programs | paste -sd' ')"

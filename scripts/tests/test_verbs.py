@@ -61,6 +61,13 @@ class Verbs(frontdoor.FrontDoor):
                 self.bad(verb, "TREE=9.9", "STATE=broken", words=("no state 'broken'",))
                 self.bad(verb, "TREE=9.9", "STATE=control:none", words=("no control 'none'",))
 
+    def test_args(self):
+        self.bad("test", "TREE=9.9", "ARGS=600 7", words=("ARGS", "'600'", "make help"))
+        os.mkdir(self.top + "/selftests")
+        with open(self.top + "/selftests/stress.c", "w", encoding="utf-8"):
+            pass
+        self.bad("test", "TREE=9.9", "ARGS=tsress=600", words=("ARGS", "no test 'tsress'", "are stress"))
+
     def test_kdir(self):
         for verb in ("apply", "unapply", "test", "kernel"):
             with self.subTest(verb):
