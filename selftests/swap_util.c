@@ -1402,6 +1402,11 @@ int drop_swap_cache(void)
 	return -1;
 }
 
+int swap_settle_freed(void)
+{
+	return drop_swap_cache() || swap_settle() ? -1 : 0;
+}
+
 /* Pages of the range that are out and still in the swap cache. */
 static long range_cached(const struct range *r)
 {

@@ -155,6 +155,11 @@ long area_used_kb(const struct swap_area *a);
  */
 long slot_cache_slack(void);
 int swap_settle(void);
+/*
+ * The same after all that was out is freed: a page whose writeback was not done
+ * then has kept its slot, in the swap cache.
+ */
+int swap_settle_freed(void);
 
 /*
  * Memory. thp_alloc() maps @nr THPs (private, anonymous, aligned, a guard page

@@ -109,9 +109,7 @@ TEST_F_TIMEOUT(swpout_cluster, aligned_run, SWAP_TIMEOUT)
 	EXPECT_EQ(-1, check_pages(small, NR_THP, SEED + 1));
 	thp_free(p, NR_THP);
 	small_free(small, NR_THP);
-	/* What was being written when it was freed is still in the swap cache. */
-	ASSERT_EQ(0, drop_swap_cache());
-	ASSERT_EQ(0, swap_settle());
+	ASSERT_EQ(0, swap_settle_freed());
 	EXPECT_EQ(0, area_used_kb(&self->area));
 	EXPECT_EQ(0, area_off(&self->area));
 }
@@ -147,9 +145,7 @@ TEST_F_TIMEOUT(swpout_cluster, run_reused, SWAP_TIMEOUT)
 						  thp_pages(), SEED + round));
 		}
 		thp_free(p, NR_THP);
-		/* What was being written when it was freed is still in the swap cache. */
-		ASSERT_EQ(0, drop_swap_cache());
-		ASSERT_EQ(0, swap_settle());
+		ASSERT_EQ(0, swap_settle_freed());
 		EXPECT_EQ(0, area_used_kb(&self->area)) {
 			TH_LOG("in round %zu", round);
 		}

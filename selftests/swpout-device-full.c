@@ -68,9 +68,7 @@ TEST_F_TIMEOUT(swpout_device_full, whole_then_split, SWAP_TIMEOUT)
 
 	EXPECT_EQ(-1, check_pages(p, NR_THP * thp_pages(), SEED));
 	thp_free(p, NR_THP);
-	/* What was being written when it was freed is still in the swap cache. */
-	ASSERT_EQ(0, drop_swap_cache());
-	ASSERT_EQ(0, swap_settle());
+	ASSERT_EQ(0, swap_settle_freed());
 	EXPECT_EQ(0, area_used_kb(&self->area));
 	EXPECT_EQ(0, area_off(&self->area));
 }
