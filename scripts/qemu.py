@@ -41,6 +41,9 @@ def kernel_cmdline(machine, extra="", icount=False):
              "rcupdate.rcu_cpu_stall_timeout=60 watchdog_thresh=30 rcupdate.rcu_expedited=1"]
     if icount:
         words += ["nokaslr norandmaps random.trust_cpu=off", machine.get("cmdline_icount", "")]
+    else:
+        # A grace period looks at the CPUs at once, not after a tick: swapoff and zram wait for many.
+        words.append("rcutree.jiffies_till_first_fqs=0")
     line = " ".join(" ".join(words + [extra]).split())
     limit = int(machine.get("cmdline_max", 2047))
     if len(line) > limit:
