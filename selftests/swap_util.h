@@ -39,7 +39,8 @@
  *	TEST_HARNESS_MAIN
  *
  * REQUIRE belongs in the test and not in FIXTURE_SETUP: the 5.10 harness runs
- * the test although its setup said SKIP.
+ * the test although its setup said SKIP. Where whole programs are skipped on
+ * some machine, the setup can leave swap_setup() out when the test will skip.
  */
 #ifndef SWAP_UTIL_H
 #define SWAP_UTIL_H
