@@ -259,6 +259,9 @@ static long calibrate(struct memory *m, int *round)
 		sum += m->looks;
 		m->page[0] = 0;
 		madvise(m->other, page_size(), MADV_COLD);
+		/* The next round takes each write in flight for its own. */
+		if (!wait_for(device_idle, m, SWAP_WAIT_MS))
+			return -1;
 	}
 	m->calibrate = false;
 	return sum / CALIBRATE;
