@@ -355,6 +355,25 @@ static void __attribute__((constructor)) shared_init(void)
 
 static char cgroup[128];
 
+static int memcg_file(char *path, size_t len, const char *file)
+{
+	if (!cgroup[0]) {
+		errno = ENOENT;
+		return -1;
+	}
+	snprintf(path, len, "%s/%s", cgroup, file);
+	return 0;
+}
+
+static int memcg_open(const char *file, int flags)
+{
+	char path[256];
+
+	if (memcg_file(path, sizeof(path), file))
+		return -1;
+	return open(path, flags | O_CLOEXEC);
+}
+
 static int cgroup_enter(void)
 {
 	char path[160];
@@ -1342,31 +1361,63 @@ int page_out(void *p, size_t len)
 	return page_out_nr(p, len, len / page_size());
 }
 
+/*
+ * Each CPU keeps some of the number to itself, up to a second long. Those are
+ * added up first; no matter if they cannot be (one CPU).
+ */
 long swap_cached_pages(void)
 {
+	write_file("/proc/sys/vm/stat_refresh", "1");
 	return meminfo_kb("SwapCached") * 1024 / (long)page_size();
 }
 
-/* memory.high that many bytes below what is in use, then as it was. */
-static void lower_memory_high(long bytes)
+/* A number from a file that is open, or -1. */
+static long read_long_at(int fd)
 {
-	long high = memcg_read("memory.high");
-	long now = memcg_read("memory.current") - bytes;
+	char buf[32];
+	ssize_t n = pread(fd, buf, sizeof(buf) - 1, 0);
+
+	if (n <= 0)
+		return -1;
+	buf[n] = '\0';
+	return strtol(buf, NULL, 10);
+}
+
+static void write_high(int fd, long bytes)
+{
 	char value[32];
 
-	snprintf(value, sizeof(value), "%ld", now > 0 ? now : 0);
-	memcg_write("memory.high", value);
-	snprintf(value, sizeof(value), "%ld", high);
-	memcg_write("memory.high", high == __LONG_MAX__ ? "max" : value);
+	snprintf(value, sizeof(value), "%ld", bytes > 0 ? bytes : 0);
+	pwrite(fd, bytes == __LONG_MAX__ ? "max" : value, strlen(value), 0);
+}
+
+/*
+ * Reclaim by memory.high that many bytes below what is in use, once the charges
+ * are taken back that the CPUs keep in stock: a page less does that. Nothing is
+ * opened, and thus charged, while the limit is low: who charges above it sleeps
+ * for up to two seconds on the way back to user space.
+ */
+static void reclaim_by_high(long bytes)
+{
+	int high = memcg_open("memory.high", O_WRONLY);
+	int current = memcg_open("memory.current", O_RDONLY);
+	long before = memcg_read("memory.high");
+	long now = read_long_at(current);
+
+	if (high >= 0 && before >= 0 && now >= 0) {
+		write_high(high, now - page_size());
+		write_high(high, read_long_at(current) - bytes);
+		write_high(high, before);
+	}
+	close(current);
+	close(high);
 }
 
 /*
  * Pages whose writeback is done leave the swap cache when reclaim looks at
- * them. Where there is no memory.reclaim (before 5.19), lowering memory.high
- * below the use reclaims as well: once by little, since it first takes back the
- * charges that the CPUs keep in stock and may have enough with them. Ask for no
- * more than there is, since a reclaim in vain sleeps again and again; but the
- * pages may not be the first that it takes, so ask for more with each try.
+ * them. There is no memory.reclaim before 5.19. Ask for no more than there is,
+ * since a reclaim in vain tries again and again; but the pages may not be the
+ * first that memory.high takes, so ask for more with each try.
  */
 void reclaim_pages(long nr, unsigned int tries)
 {
@@ -1374,20 +1425,40 @@ void reclaim_pages(long nr, unsigned int tries)
 	char value[32];
 
 	snprintf(value, sizeof(value), "%ld", bytes);
-	if (!memcg_write("memory.reclaim", value))
-		return;
-	if (errno == EAGAIN)
-		return;
-	lower_memory_high(page_size());
-	lower_memory_high(bytes << (tries < 16 ? tries : 16));
+	if (memcg_write("memory.reclaim", value) && errno != EAGAIN)
+		reclaim_by_high(bytes << (tries < 16 ? tries : 16));
+}
+
+/* Requests of a swap area that its device has not completed. */
+static bool swap_busy(void)
+{
+	char path[192], text[64];
+	long reads, writes;
+	int i;
+
+	for (i = 0; i < shared->nr; i++) {
+		if (shared->undo[i].kind != UNDO_SWAPOFF)
+			continue;
+		snprintf(path, sizeof(path), "/sys/block/%s/inflight",
+			 strrchr(shared->undo[i].path, '/') + 1);
+		if (!read_str(path, text, sizeof(text)) &&
+		    sscanf(text, "%ld %ld", &reads, &writes) == 2 &&
+		    reads + writes)
+			return true;
+	}
+	return false;
 }
 
 static bool try_drop_swap_cache(void *arg)
 {
 	struct range *all = arg;
+	long cached = swap_cached_pages();
 
-	if (swap_cached_pages() > 0)
-		reclaim_pages(swap_cached_pages(), all->tries++);
+	if (cached <= 0)
+		return true;
+	if (swap_busy())
+		return false;
+	reclaim_pages(cached, all->tries++);
 	return swap_cached_pages() <= 0;
 }
 
@@ -1397,7 +1468,8 @@ int drop_swap_cache(void)
 
 	if (wait_on_cpus(try_drop_swap_cache, &all))
 		return 0;
-	note("%ld pages stay in the swap cache", swap_cached_pages());
+	note("%ld pages stay in the swap cache; reclaimed %u times, I/O is %s",
+	     swap_cached_pages(), all.tries, swap_busy() ? "going on" : "done");
 	errno = ETIMEDOUT;
 	return -1;
 }
@@ -1430,7 +1502,7 @@ static bool try_drop_range(void *arg)
 	struct range *r = arg;
 	long cached = range_cached(r);
 
-	if (cached > 0)
+	if (cached > 0 && !swap_busy())
 		reclaim_pages(cached, r->tries++);
 	return !range_cached(r);
 }
@@ -1447,8 +1519,9 @@ int page_out_sync(void *p, size_t len)
 		return -1;
 	if (wait_on_cpus(try_drop_range, &r))
 		return 0;
-	note("%ld of %zu pages stay in the swap cache", range_cached(&r),
-	     len / page_size());
+	note("%ld of %zu pages stay in the swap cache; reclaimed %u times, I/O is %s",
+	     range_cached(&r), len / page_size(), r.tries,
+	     swap_busy() ? "going on" : "done");
 	errno = ETIMEDOUT;
 	return -1;
 }
@@ -1513,16 +1586,6 @@ struct faults faults_now(void)
 const char *memcg_path(void)
 {
 	return cgroup[0] ? cgroup : NULL;
-}
-
-static int memcg_file(char *path, size_t len, const char *file)
-{
-	if (!cgroup[0]) {
-		errno = ENOENT;
-		return -1;
-	}
-	snprintf(path, len, "%s/%s", cgroup, file);
-	return 0;
 }
 
 int memcg_write(const char *file, const char *value)
