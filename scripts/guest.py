@@ -23,6 +23,7 @@ PANIC_END = b"---[ end Kernel panic"
 OFF_SECONDS = 15
 QUIET_SECONDS = 2
 DUMP_SECONDS = 20
+DISK_MIB = 128
 
 
 class Interrupted(Exception):
@@ -203,8 +204,7 @@ def parse_arguments(argv):
     parser.add_argument("--memory", type=int, default=512, help="MiB")
     parser.add_argument("--cmdline-extra", default="")
     parser.add_argument("--icount", action="store_true", help="count instructions: one CPU, repeatable")
-    parser.add_argument("--disk", action="append", default=[], help="raw image, never written; repeatable")
-    parser.add_argument("--blkdebug", help="QEMU blkdebug rules for the last disk, which is then written")
+    parser.add_argument("--disks", type=int, default=2, help="empty disks of 128 MiB, kept in memory")
     parser.add_argument("--limit", type=int, default=60, help="seconds for one test program")
     parser.add_argument("--total", type=float, default=900, help="seconds for the whole run")
     parser.add_argument("--silence", type=float, default=60, help="seconds without output that mean a hang")
@@ -212,7 +212,7 @@ def parse_arguments(argv):
     parser.add_argument("--verbose", action="store_true", help="show the console")
     parser.add_argument("--lines", action="store_true", help="no live line: other guests run beside this one")
     args = parser.parse_args(argv)
-    for path in [args.machine, args.kernel, args.initrd] + args.disk + ([args.blkdebug] if args.blkdebug else []):
+    for path in (args.machine, args.kernel, args.initrd):
         if not os.path.isfile(path):
             parser.error(f"there is no file '{path}'")
     return args
@@ -237,8 +237,9 @@ def boot(args, meta):
     extra = f"thp.limit={args.limit} thp.total={args.total * 0.9:.0f} {args.cmdline_extra}"
     cmdline = qemu.kernel_cmdline(machine, extra, args.icount)
     meta["qemu"] = qemu.version(binary)
+    disks = [qemu.memory_disk(DISK_MIB) for _ in range(args.disks)]
     vm = qemu.Qemu(binary, qemu.arguments(machine, args.kernel, args.initrd, args.memory, args.smp, cmdline,
-                                          args.icount, args.disk, args.blkdebug))
+                                          args.icount, [f"/proc/self/fd/{fd}" for fd in disks]), disks)
     meta["argv"] = vm.argv
     guest = Guest(machine["name"], vm, args.base, args.total, args.silence, args.verbose, args.lines)
     try:

@@ -14,29 +14,16 @@ prepare_guest()
 	else VERSION=$(conf_get "$BUILD/$1/source.lock" version); fi
 }
 
-# guest_disks: the empty disks of the guests; they are never written, the guest's writes are thrown away.
-guest_disks()
-{
-	local d
-
-	mkdir -p "$BUILD/disks"
-	for d in vda vdb; do
-		[ -f "$BUILD/disks/$d.img" ] || truncate -s 128M "$BUILD/disks/$d.img"
-		printf -- '--disk\n%s\n' "$BUILD/disks/$d.img"
-	done
-}
-
 # boot_with SCRIPT MACHINE BASE ARGS...: boot IMAGE with INITRD by scripts/SCRIPT, to which ARGS go. Returns its status.
 boot_with()
 {
-	local script=$1 machine=$2 base=$3 disks
+	local script=$1 machine=$2 base=$3
 
 	shift 3
-	mapfile -t disks < <(guest_disks)
 	mkdir -p "$(dirname "$base")"
 	[ "${V:-0}" = 0 ] || set -- "$@" --verbose
 	python3 "$TOP/scripts/$script" --machine "$MACHINES/$machine.machine" --kernel "$IMAGE" --initrd "$INITRD" \
-		--base "$base" "${disks[@]}" "$@"
+		--base "$base" "$@"
 }
 
 # boot_guest MACHINE BASE ARGS...: one guest.

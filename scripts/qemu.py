@@ -51,24 +51,26 @@ def kernel_cmdline(machine, extra="", icount=False):
     return line
 
 
-def disk_arguments(disks, bus, blkdebug=None, last_first=False):
-    """Arguments for raw disks whose file is never written; the fault rules in blkdebug apply to the last one. Some
-    machines number the disks from the last to the first."""
+def memory_disk(mib):
+    """A descriptor of an empty disk that lives in memory: whatever the host's own disk does, the guest's is never late."""
+    fd = os.memfd_create("disk")
+    os.ftruncate(fd, mib << 20)
+    return fd
+
+
+def disk_arguments(paths, bus, last_first=False):
+    """Arguments for raw disks; some machines number them from the last to the first."""
     args = []
-    for i, path in enumerate(disks):
-        spec = f"file={path},format=raw,snapshot=on"
-        if blkdebug and i == len(disks) - 1:
-            # A snapshot would put an overlay in front of the rules, so this one is written.
-            spec = f"file.driver=blkdebug,file.config={blkdebug},file.image.filename={path},format=raw"
-        args += ["-drive", f"id=disk{i},if=none,{spec}"]
-    devices = [["-device", f"virtio-blk-{bus},drive=disk{i},serial=disk{i}"] for i in range(len(disks))]
+    for i, path in enumerate(paths):
+        args += ["-drive", f"id=disk{i},if=none,format=raw,cache=unsafe,file.locking=off,file={path}"]
+    devices = [["-device", f"virtio-blk-{bus},drive=disk{i},serial=disk{i}"] for i in range(len(paths))]
     if last_first:
         devices.reverse()
     return args + sum(devices, [])
 
 
-def arguments(machine, kernel, initrd, memory=512, smp=2, cmdline="", icount=False, disks=(), blkdebug=None):
-    """The arguments of QEMU without the channels, in the form that a person can try by hand."""
+def arguments(machine, kernel, initrd, memory=512, smp=2, cmdline="", icount=False, disks=()):
+    """The arguments of QEMU without the channels; disks are paths of raw images."""
     bus = "device" if machine["bus"] == "mmio" else "pci"
     args = machine["args"].split()
     args += ["-accel", "tcg,thread=" + ("single" if icount else "multi")]
@@ -78,7 +80,7 @@ def arguments(machine, kernel, initrd, memory=512, smp=2, cmdline="", icount=Fal
         args += ["-icount", "shift=1,sleep=off", "-rtc", "clock=vm,base=2026-01-01T00:00:00", "-seed", "1"]
     if bus == "device":
         args += ["-global", "virtio-mmio.force-legacy=false"]
-    args += disk_arguments(disks, bus, blkdebug, machine.get("disks") == "last-first")
+    args += disk_arguments(disks, bus, machine.get("disks") == "last-first")
     args += ["-device", f"virtio-serial-{bus},max_ports=2"]
     args += ["-kernel", kernel, "-initrd", initrd, "-append", cmdline]
     return args
@@ -89,9 +91,9 @@ def _die_with_parent():
 
 
 class Qemu:
-    """A running QEMU; console and port are non-blocking sockets."""
+    """A running QEMU; console and port are non-blocking sockets. It takes over the descriptors in fds."""
 
-    def __init__(self, binary, args):
+    def __init__(self, binary, args, fds=()):
         pairs = [socket.socketpair() for _ in range(3)]
         self.console, self.port, self.monitor = (ours for ours, _ in pairs)
         theirs = [fd for _, fd in pairs]
@@ -103,12 +105,14 @@ class Qemu:
         try:
             self.process = subprocess.Popen(
                 self.argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                pass_fds=[s.fileno() for s in theirs], preexec_fn=_die_with_parent)
+                pass_fds=[s.fileno() for s in theirs] + list(fds), preexec_fn=_die_with_parent)
         except OSError as error:
             raise QemuError(f"cannot start {binary}: {error.strerror}") from error
         finally:
             for s in theirs:
                 s.close()
+            for fd in fds:
+                os.close(fd)
         self.console.setblocking(False)
         self.port.setblocking(False)
         os.set_blocking(self.process.stdout.fileno(), False)
