@@ -157,6 +157,7 @@ TEST_F_TIMEOUT(swpout_cluster, after_base_pages, SWAP_TIMEOUT)
 {
 	char *p, *small;
 	size_t len;
+	long out;
 
 	REQUIRE(return, thp_missing());
 	REQUIRE(return, area_missing(variant->kind));
@@ -169,7 +170,10 @@ TEST_F_TIMEOUT(swpout_cluster, after_base_pages, SWAP_TIMEOUT)
 	ASSERT_EQ(0, page_out(small, NR_SMALL * page_size()));
 	p = thp_alloc(NR_THP, SEED);
 	ASSERT_NE(NULL, p);
+	out = vmstat("thp_swpout");
 	ASSERT_EQ(0, page_out(p, len));
+	/* Counted too, since pages of a split THP can get a run by chance. */
+	EXPECT_EQ(NR_THP, vmstat("thp_swpout") - out);
 	EXPECT_EQ(NR_THP, nr_whole(p, NR_THP));
 	EXPECT_EQ(-1, check_pages(p, NR_THP * thp_pages(), SEED));
 	EXPECT_EQ(-1, check_pages(small, NR_SMALL, SEED + 1));
