@@ -54,11 +54,21 @@ matrix_stage()
 	[ ! -f "$dir/times" ] || sed "s/^/  /" "$dir/times" >>"$DIR/times"
 }
 
-# failures: what failed, by name, since a long log may be read from its end only.
+# failures: what failed, by name, and what it said, since a long log may be read from its end only.
 failures()
 {
-	(cd "$DIR" && grep -E '^ *(FAIL|ERROR|HUNG|PANIC):? |: wanted |^ +kernel.*, log line |^error: |^[^ ]+ .* MISSED ' ./*.txt) |
-		sed 's,^\./\([^:]*\)\.txt: *,  \1: ,'
+	local name
+
+	sed -n 's/^ *[0-9]* s  \([^ ]*\).*/\1/p' "$DIR/times" | while read -r name; do
+		[ ! -f "$DIR/$name.txt" ] || awk -v name="$name" '
+			said && /^ *#/ { print; said--; next }
+			{ said = 0 }
+			/^ *(FAIL|ERROR|HUNG|PANIC):? |: wanted |^ +kernel.*, log line |^error: |^[^ ]+ .* MISSED / {
+				said = 12
+				sub(/^ */, "")
+				print "  " name ": " $0
+			}' "$DIR/$name.txt"
+	done
 }
 
 controls_stage()
