@@ -1429,24 +1429,15 @@ void reclaim_pages(long nr, unsigned int tries)
 		reclaim_by_high(bytes << (tries < 16 ? tries : 16));
 }
 
-/* Requests of a swap area that its device has not completed. */
+/*
+ * Is a page still being written? The device need not know of it yet. Reclaim
+ * that meets such a page can put it on the active list, which memory.high of
+ * 5.10 never looks at where the inactive lists are empty.
+ */
 static bool swap_busy(void)
 {
-	char path[192], text[64];
-	long reads, writes;
-	int i;
-
-	for (i = 0; i < shared->nr; i++) {
-		if (shared->undo[i].kind != UNDO_SWAPOFF)
-			continue;
-		snprintf(path, sizeof(path), "/sys/block/%s/inflight",
-			 strrchr(shared->undo[i].path, '/') + 1);
-		if (!read_str(path, text, sizeof(text)) &&
-		    sscanf(text, "%ld %ld", &reads, &writes) == 2 &&
-		    reads + writes)
-			return true;
-	}
-	return false;
+	write_file("/proc/sys/vm/stat_refresh", "1");
+	return vmstat("nr_writeback") > 0;
 }
 
 static bool try_drop_swap_cache(void *arg)
