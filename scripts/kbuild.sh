@@ -13,7 +13,11 @@ kbuild_init()
 	KCROSS=$(machine_cross "$3")
 	KIMAGE=$(machine_get "$3" image)
 	export KBUILD_BUILD_TIMESTAMP=@0 KBUILD_BUILD_USER=build KBUILD_BUILD_HOST=host KBUILD_BUILD_VERSION=1
-	export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$TOP} CCACHE_NOHASHDIR=1 CCACHE_COMPILERCHECK=content CCACHE_DEPEND=1
+	# No CCACHE_DEPEND: it does not see .incbin, and an object with an older kernel image or vDSO in it was a hit.
+	# The namespace keeps what was stored that way out.
+	export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$TOP} CCACHE_NOHASHDIR=1 CCACHE_COMPILERCHECK=content
+	export CCACHE_NAMESPACE=thp-swap-2
+	unset CCACHE_DEPEND
 	export CCACHE_SLOPPINESS=time_macros,include_file_mtime,include_file_ctime
 }
 
