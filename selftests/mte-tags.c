@@ -455,7 +455,7 @@ TEST_F_TIMEOUT(mte_tags, memfd, SWAP_TIMEOUT)
 	for (i = 0; i < m->nr; i++)
 		set_tags(m->p + i * page_size(), i);
 	before = vmstat("pswpout");
-	ASSERT_TRUE(wait_for(shmem_out, m, SWAP_WAIT_MS));
+	ASSERT_TRUE(wait_on_cpus(shmem_out, m));
 	ASSERT_EQ(0, drop_swap_cache());
 	EXPECT_LE((long)m->nr, vmstat("pswpout") - before);
 	judge(_metadata, m);
